@@ -31,7 +31,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.objects.memory import MemoryObjects
-from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
+from ctxsteward.store.objects.port import ObjectInfo, ObjectStore, PutOutcome
 
 from .conversations import conversation
 from .rows import BenchmarkRow, row
@@ -63,7 +63,7 @@ class OutageFigures(NamedTuple):
     doubled: int
 
 
-class BreakableObjects:
+class BreakableObjects(ObjectStore):
     """Objects in memory behind a network that one can break."""
 
     uri = "memory:"

@@ -13,7 +13,7 @@ import pytest
 
 from ctxsteward.envelope.tokens.encodings import load_encoding
 from ctxsteward.schemas import Message
-from ctxsteward.store.profiles.text import Profile, meta_text, static_text, system_text
+from ctxsteward.store.profiles.text import Profile, meta_text, static_blocks, system_blocks
 
 DATA = files("ctxsteward.console") / "data"
 LINES = (DATA / "demo.jsonl").read_text(encoding="utf-8").splitlines()
@@ -137,9 +137,9 @@ def test_names_of_machines_and_people_are_reserved_for_examples() -> None:
 
 def test_the_head_fits_the_default_budgets_together_with_the_system_message() -> None:
     profile = Profile.from_yaml((DATA / "demo-profile.yaml").read_text(encoding="utf-8"))
-    assert _tokens(system_text(profile)) <= 90
+    assert _tokens("\n".join(block.text for block in system_blocks(profile))) <= 90
     assert _tokens(WIRES[0]["content"]) <= 140
-    assert _tokens(static_text(profile)) <= 360
+    assert _tokens("\n".join(block.text for block in static_blocks(profile))) <= 360
     assert 2 <= len(profile.meta) <= 3
     assert _tokens(meta_text(profile)) <= 144  # under the trigger: 0.8 of 180
 

@@ -123,7 +123,7 @@ class SeededFaults:
         return StoreFault(kind, operations=draw.randint(1, 40), seconds=draw.uniform(0.2, 8.0))
 
 
-class FaultyObjects:
+class FaultyObjects(ObjectStore):
     """An `ObjectStore` before another one."""
 
     def __init__(

@@ -75,11 +75,10 @@ class Backend:
         """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
         self.derived_rows: DerivedRows | None = derived
         """Where what is derived from sessions is kept instead."""
-        missing = getattr(journal, "missing", None)
         self.findings: tuple[Finding, ...] = ()
         """What was noticed of the store as a whole when it was opened; every session opened for writing has it, too."""
-        if missing:
-            self.findings = (Finding(kind="journal_missing", field="journal", text=missing),)
+        if journal.missing:
+            self.findings = (Finding(kind="journal_missing", field="journal", text=journal.missing),)
         self.erasers: list[Eraser] = []
         """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
         self.appended: list[Listener] = []
@@ -191,7 +190,11 @@ def open_location(
         if journal is not None and Path(journal).resolve() != root.resolve():
             return _drained(uri, objects, Path(journal), keys, queue_bytes)
         around = (root / "objects", root / "keys")
-        own = FileJournal(root, address_key=keys.address_key, inhabited=lambda: any(map(_has_files, around)))
+
+        def has_files() -> bool:
+            return any(files for folder in around for _, _, files in os.walk(folder))
+
+        own = FileJournal(root, address_key=keys.address_key, inhabited=has_files)
         return StoreParts(uri, own, objects, keys, root)
     if scheme == "s3" and rest.startswith("//"):
         folder = Path(JOURNAL_FOLDER if journal is None else journal)
@@ -299,10 +302,6 @@ def _drained(
 
     journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
     return StoreParts(uri, journal, objects, keys, folder, {"lock_path": folder / "drain.lock", "probe": probe})
-
-
-def _has_files(folder: Path) -> bool:
-    return any(files for _, _, files in os.walk(folder))
 
 
 def _answers(probe: Callable[[], None]) -> bool:

@@ -49,11 +49,22 @@ def create(path: Path, data: bytes, *, mode: int = 0o600, disk: Disk = os) -> bo
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
     try:
         _write(temporary, data, mode, disk)
-        created = _link(temporary, path, disk)
+        try:
+            disk.link(temporary, path)
+            created = True
+        except FileExistsError:
+            created = False
+        except OSError as error:
+            if error.errno == errno.EIO:  # a network file system may have done it and lost the answer
+                raise Unsettled(error.errno, error.strerror, str(path)) from error
+            raise
     finally:
         with suppress(OSError):
             disk.unlink(temporary)
-    _settle(path, disk)
+    try:
+        sync_folder(path.parent, disk=disk)
+    except OSError as error:
+        raise Unsettled(error.errno, error.strerror, str(path)) from error
     return created
 
 
@@ -109,22 +120,3 @@ def _write(path: Path, data: bytes, mode: int, disk: Disk) -> None:
         disk.fsync(descriptor)
     finally:
         disk.close(descriptor)
-
-
-def _link(temporary: Path, path: Path, disk: Disk) -> bool:
-    try:
-        disk.link(temporary, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno == errno.EIO:  # a network file system may have done it and lost the answer
-            raise Unsettled(error.errno, error.strerror, str(path)) from error
-        raise
-    return True
-
-
-def _settle(path: Path, disk: Disk) -> None:
-    try:
-        sync_folder(path.parent, disk=disk)
-    except OSError as error:
-        raise Unsettled(error.errno, error.strerror, str(path)) from error

@@ -92,8 +92,19 @@ def connect(path: Path, busy_seconds: float, pragmas: Sequence[str], *, make: bo
     """
     forking.notice()
     if make and path != IN_MEMORY:
-        _make(path)
-    _refuse_inherited(path)
+        with _making, suppress(OSError):  # SQLite says what is wrong where that cannot be done
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+            try:
+                os.fchmod(descriptor, FILE_MODE)
+            finally:
+                os.close(descriptor)
+    parent = _inherited.get(_identity(path)) if _inherited else None
+    if parent is not None:
+        raise StoreError(
+            f"{path}: it was in use in process {parent} when this process was forked from it, so nothing is read "
+            "or written here; open the store after the fork (uWSGI: lazy-apps = true), or fork while nothing is "
+            "under way"
+        )
     db = Connection(path, busy_seconds)
     try:
         for pragma in pragmas:
@@ -201,32 +212,12 @@ def one_transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _make(path: Path) -> None:
-    """Make an empty file, where there is none; SQLite says what is wrong where that cannot be done."""
-    with _making, suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        try:
-            os.fchmod(descriptor, FILE_MODE)
-        finally:
-            os.close(descriptor)
-
-
 def _identity(path: Path) -> tuple[int, int]:
     """Device, inode and size of a file; zeros where they cannot be read, and SQLite says why."""
     try:
         return _inode(path.stat())
     except OSError:
         return 0, 0
-
-
-def _refuse_inherited(path: Path) -> None:
-    parent = _inherited.get(_identity(path)) if _inherited else None
-    if parent is not None:
-        raise StoreError(
-            f"{path}: it was in use in process {parent} when this process was forked from it, so nothing is read "
-            "or written here; open the store after the fork (uWSGI: lazy-apps = true), or fork while nothing is "
-            "under way"
-        )
 
 
 _LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")

@@ -53,7 +53,7 @@ from ctxsteward.store.crypto.keyring import subject_of
 from ctxsteward.store.crypto.vault import Vault, session_of
 from ctxsteward.store.journal.erasures import ErasureRequest
 from ctxsteward.store.journal.log import body_of
-from ctxsteward.store.journal.port import CheckedJournal, Journal, SessionKey
+from ctxsteward.store.journal.port import Journal, SessionKey
 from ctxsteward.store.names import number_of, numbered, part_of
 from ctxsteward.store.objects.port import list_twice
 from ctxsteward.store.profiles.version_codec import RecordRef, canonical, record_subject, references
@@ -268,10 +268,9 @@ def _chains(store: Backend, tenant: str) -> list[str]:
 
 def _seen(store: Backend, prefix: str) -> Iterator[str]:
     """Links that the journal has seen, whatever a listing says."""
-    if isinstance(store.journal, CheckedJournal):
-        for name, number in store.journal.witnessed().items():
-            if name.startswith(prefix):
-                yield numbered(name, number)
+    for name, number in store.journal.witnessed().items():
+        if name.startswith(prefix):
+            yield numbered(name, number)
 
 
 def _sources(vault: Vault, address: str) -> list[str] | None:

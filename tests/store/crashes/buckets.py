@@ -8,7 +8,7 @@ from copy import copy
 import boto3
 
 from ctxsteward.schemas.errors import ObjectMissing
-from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
+from ctxsteward.store.objects.port import ObjectInfo, ObjectStore, PutOutcome
 from ctxsteward.store.objects.s3 import S3Objects
 from ctxsteward.store.objects.s3_location import S3Location
 
@@ -39,7 +39,7 @@ def close_buckets() -> None:
         _CLIENTS.popitem()[1].close()
 
 
-class Mirror:
+class Mirror(ObjectStore):
     """A bucket for checks that read it over and over while nobody else writes: each object is fetched once."""
 
     def __init__(self, objects: S3Objects) -> None:

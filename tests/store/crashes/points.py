@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ctxsteward.store.journal.port import Journal
-from ctxsteward.store.objects.file import FileObjects, Leftover
-from ctxsteward.store.objects.port import ObjectInfo, ObjectStore, PutOutcome
+from ctxsteward.store.objects.file import FileObjects
+from ctxsteward.store.objects.port import Leftover, ObjectInfo, ObjectStore, PutOutcome
 
 KILLED = 137
 JOURNAL_WRITES = frozenset(
@@ -105,7 +105,7 @@ class _Journal:
         return lambda *given, **named: self._points.around(f"journal.{name}", lambda: found(*given, **named))
 
 
-class _Objects:
+class _Objects(ObjectStore):
     def __init__(self, points: Points, objects: ObjectStore) -> None:
         self._points, self._objects = points, objects
 

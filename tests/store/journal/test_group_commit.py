@@ -22,7 +22,7 @@ from ctxsteward.store.journal import group_commit
 from ctxsteward.store.journal.database import connect, prepare
 from ctxsteward.store.journal.group_commit import GroupCommit, Ticket
 from ctxsteward.store.journal.port import Journal, JournalRecord, SessionKey
-from ctxsteward.store.journal.queries import LogRow
+from ctxsteward.store.journal.row_codes import LogRow
 from ctxsteward.store.journal.sqlite import FileJournal, JournalWriter
 from ctxsteward.store.journal.tables import Transaction
 from ctxsteward.store.sqlite_file import SameFile, SqliteFile

@@ -10,7 +10,8 @@ from ctxsteward.envelope import Profile, Store
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import InputError, Unapproved
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.store.profiles.proposal import bootstrap, of_entry, of_file, resolver
+from ctxsteward.store.profiles.pointers import resolver
+from ctxsteward.store.profiles.proposal import bootstrap, of_entry, of_file
 
 LEARNED = MetaRecord(id="0f3c9a7be2114d58", text="Wants prices in euro.", sources=("s-1§1",))
 APPROVED = MetaRecord(id="aaaa9a7be2114d58", text="Name the shelf first.", sources=("s-1§2",), approved=True)

@@ -24,9 +24,7 @@ from ctxsteward.store.profiles.text import (
     records_named,
     references_of,
     static_blocks,
-    static_text,
     system_blocks,
-    system_text,
 )
 from ctxsteward.store.profiles.version_codec import lines_of
 
@@ -63,6 +61,14 @@ def test_only_an_approved_record_renders_as_the_operators_text() -> None:
             "  pool: Pool exhaustion precedes 504s at checkout. [s-7§12, s-9§40]",
         ),
     )
+
+
+def system_text(profile: ProfileDocument) -> str:
+    return "\n".join(block.text for block in system_blocks(profile))
+
+
+def static_text(profile: ProfileDocument) -> str:
+    return "\n".join(block.text for block in static_blocks(profile))
 
 
 def test_key_order_and_quoting_leave_no_trace() -> None:

@@ -34,7 +34,8 @@ from ctxsteward.steward.release.assignment import keeping, move, started
 from ctxsteward.steward.release.decision import Decisions
 from ctxsteward.steward.release.promotion import judge, stage
 from ctxsteward.steward.release.slice import fits_slice
-from ctxsteward.store.profiles.proposal import Proposal, by_people, of_entry, of_file, resolver
+from ctxsteward.store.profiles.pointers import resolver
+from ctxsteward.store.profiles.proposal import Proposal, by_people, of_entry, of_file
 from ctxsteward.store.profiles.text import Profile
 from ctxsteward.store.profiles.versions import Lease, Version
 

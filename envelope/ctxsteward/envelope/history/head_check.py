@@ -31,7 +31,7 @@ from ctxsteward.schemas import Finding, StoreError
 from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
 from ctxsteward.store.facts.fact_store import FactLookup
 from ctxsteward.store.journal.events import SessionHead
-from ctxsteward.store.profiles.proposal import resolver
+from ctxsteward.store.profiles.pointers import resolver
 
 CONTRADICTED, UNRESOLVED, UNKNOWN = "profile_contradicted", "meta_source_unresolved", "profile_unchecked"
 MAX_LINE_CHARS = 200

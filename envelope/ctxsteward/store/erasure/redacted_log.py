@@ -49,7 +49,7 @@ from ctxsteward.schemas.message import Wire, encode_wire, gemini_field, is_gemin
 from ..crypto.keyring import AddressKey, address_of, subject_of
 from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record
 from ..journal.log import body_of, check, code_of, coded_manifest, read_manifest
-from ..journal.port import CheckedJournal, ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey
+from ..journal.port import ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey
 
 ERASED_TEXT = "[erased]"
 """Stands where a text was."""
@@ -490,5 +490,5 @@ def damage_of(journal: Journal, key: SessionKey, address_key: AddressKey) -> str
 
 def sessions_without_row(journal: Journal, tenant: str) -> set[str]:
     """Sessions that have records here and no row that would name them."""
-    altered = journal.altered(tenant) if isinstance(journal, CheckedJournal) else ()
+    altered = journal.altered(tenant)
     return {session for session, row in altered if row == "log"}.difference(journal.sessions(tenant))

@@ -59,7 +59,7 @@ from ..journal.log import body_of, code_of
 from ..journal.port import JournalRecord, SessionKey
 from ..names import checked_note, checked_profile_name, facts_folder, number_of, part_of
 from ..objects.port import folders_in
-from ..profiles.proposal import Sessions
+from ..profiles.pointers import Sessions
 from ..profiles.version_codec import MetaRecordVault, RecordRef, canonical, of_known_fields, record_subject
 from ..replication.drain import Asker
 from .fact import (

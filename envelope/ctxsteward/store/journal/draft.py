@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ctxsteward.schemas import StoreError
 from ctxsteward.schemas.errors import Conflict
 
-from .port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey, WaitingLog
+from .port import DrainMark, ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey
+
+_READ_ONLY = "a draft replaces and drops nothing; call this on the store's own journal"
 
 
-class DraftJournal:
+class DraftJournal(Journal):
     """Reads one session through to `base` up to `position`, keeps what is appended after it to itself.
 
     It holds for one generation of the base's log: once that is replaced, an append is a `Conflict`.
@@ -21,7 +23,10 @@ class DraftJournal:
 
         self._base, self._key, self._from = base, key, position
         self._own = MemoryJournal(draw_id=lambda: base.id)
-        self.id: str = base.id
+
+    @property
+    def id(self) -> str:
+        return self._base.id
 
     def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
         if key != self._key or position < self._from or generation != self.generation(key):
@@ -75,21 +80,23 @@ class DraftJournal:
 
     # -- what is below a draft is not its own, and nothing of it is kept
 
-    def _ignore(self, *_: object) -> None:
-        """Does nothing: a draft is in no file and is never drained, and its base is closed by its own owner."""
+    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
+        """Keep nothing: envelopes of a draft are not looked up by their address."""
 
-    put_manifest = _ignore
-    set_drained = _ignore
-    scrub = _ignore
-    close = _ignore
+    def scrub(self) -> None:
+        """Do nothing: a draft is in no file."""
 
-    def _refuse(self, *_: object) -> None:
-        raise StoreError("a draft replaces and drops nothing; call this on the store's own journal")
+    def close(self) -> None:
+        """Do nothing: the owner of the base closes it."""
 
-    rewrite = _refuse
-    truncate = _refuse
-    drop_manifests = _refuse
-    adopt = _refuse
+    def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
+        raise StoreError(_READ_ONLY)
+
+    def truncate(self, key: SessionKey, length: int) -> None:
+        raise StoreError(_READ_ONLY)
+
+    def drop_manifests(self, key: SessionKey) -> None:
+        raise StoreError(_READ_ONLY)
 
     def sessions(self, tenant: str) -> list[str]:
         return self._base.sessions(tenant)
@@ -111,12 +118,6 @@ class DraftJournal:
 
     def drained(self, key: SessionKey) -> DrainMark:
         return self._base.drained(key)
-
-    def waiting(self, limit: int = 1000) -> list[WaitingLog]:
-        return self._base.waiting(limit)
-
-    def waiting_bytes(self) -> int:
-        return self._base.waiting_bytes()
 
     # -- beside the logs
 

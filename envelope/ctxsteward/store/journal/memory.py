@@ -13,7 +13,7 @@ from .. import process_forks as forking
 from ..sqlite_file import IN_MEMORY, Connection, SqliteFile, connect
 from .database import prepare, store_error
 from .port import SessionKey
-from .queries import LogRow
+from .row_codes import LogRow
 from .tables import SqliteJournal, TableWriter
 
 

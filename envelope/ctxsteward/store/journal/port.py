@@ -16,7 +16,7 @@ The functions at the end are shared by all journals: the size of records, and wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol
 
 from ctxsteward.schemas import StoreError
 from ctxsteward.schemas.errors import Backpressure
@@ -121,8 +121,17 @@ class AlteredRow(NamedTuple):
     row: Literal["log", "forgotten"]
 
 
-class RecordLog(Protocol):
-    """Ordered, durable records of one session each."""
+class Journal(Protocol):
+    """Ordered, durable records of one session each, and what stands beside them: what a store is opened over.
+
+    A journal inherits from this class and implements its methods up to `forgotten`. Those after it have a default, for
+    a journal that is shared by all machines, from which nothing is drained, and that has no codes of its own to check.
+
+    Every method raises `StoreError` subclasses only, and is safe with threads; in a folder, with several processes.
+    """
+
+    missing: str | None = None
+    """Says that another journal belongs here, which was lost with what it had acknowledged."""
 
     @property
     def id(self) -> str:
@@ -146,9 +155,7 @@ class RecordLog(Protocol):
 
     def close(self) -> None: ...
 
-
-class LogIndex(Protocol):
-    """Finding in the logs: by ordinal, id, tool output, address."""
+    # -- finding in the logs: by ordinal, id, tool output, address
 
     def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
         """Position of the newest compaction (below `before`); 0 where there is none."""
@@ -168,41 +175,16 @@ class LogIndex(Protocol):
 
     def get_manifest(self, tenant: str, address: str) -> str | None: ...
 
+    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
+        """Manifests of a session, oldest first; with `waiting` those that are not drained yet."""
+
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
         """Session and position of the compaction with this address."""
 
     def matching(self, tenant: str, prefix: str) -> list[str]:
         """Addresses of envelopes and compactions that begin so, at most three."""
 
-
-class DrainQueue(Protocol):
-    """What of the logs is in the object store, and what waits for it."""
-
-    def drained(self, key: SessionKey) -> DrainMark: ...
-
-    def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
-        """Note progress; never backwards in `number`. `manifests` are addresses that are in the object store now."""
-
-    def waiting(self, limit: int = 1000) -> list[WaitingLog]:
-        """Logs with records or manifests to drain, those that wait longest first."""
-
-    def waiting_bytes(self) -> int:
-        """Size of what is not drained yet, as cheap as a counter; approximate where several processes write."""
-
-    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
-        """Manifests of a session, oldest first; with `waiting` those that are not drained yet."""
-
-    def adopt(self, key: SessionKey, adoption: Adoption) -> None:
-        """Take it over, all in one step.
-
-        `Conflict` where the log is no longer as long, its drained number is beyond, or the log that the tail is moved
-        to exists. Never `Backpressure`; a new generation only where records are dropped.
-        """
-
-
-class ErasureLog(Protocol):
-    """Replacing what was written, for erasure, fencing and repair alone: each makes a new generation. And what was
-    forgotten, and how far the object store was seen."""
+    # -- replacing what was written, for erasure, fencing and repair alone: each makes a new generation
 
     def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
         """Put other records at these positions."""
@@ -228,29 +210,51 @@ class ErasureLog(Protocol):
     def forgotten(self, tenant: str, session: str | None = None) -> list[ForgottenSubject]:
         """Subjects forgotten, of one session or of all."""
 
+    # -- what of the logs is in the object store, and what waits for it
 
-class Journal(RecordLog, LogIndex, DrainQueue, ErasureLog, Protocol):
-    """What a store is opened over. Every method raises `StoreError` subclasses only.
+    def drained(self, key: SessionKey) -> DrainMark:
+        return DrainMark()
 
-    Safe with threads, and (in a folder) with several processes.
-    """
+    def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
+        """Note progress; never backwards in `number`. `manifests` are addresses that are in the object store now."""
+        raise StoreError("nothing is drained from this journal")
 
+    def waiting(self, limit: int = 1000) -> list[WaitingLog]:
+        """Return logs with records or manifests to drain, those that wait longest first."""
+        return []
 
-@runtime_checkable
-class CheckedJournal(Protocol):
-    """A journal that can check itself and be mended; one of a caller's own need not."""
+    def waiting_bytes(self) -> int:
+        """Return the size of what is not drained yet; approximate where several processes write.
+
+        It must be as cheap as a counter.
+        """
+        return 0
+
+    def adopt(self, key: SessionKey, adoption: Adoption) -> None:
+        """Take it over, all in one step.
+
+        `Conflict` where the log is no longer as long, its drained number is beyond, or the log that the tail is moved
+        to exists. Never `Backpressure`; a new generation only where records are dropped.
+        """
+        raise StoreError("this journal takes nothing over from an object store")
+
+    # -- checking the journal itself, and mending it
 
     def witnessed(self) -> dict[str, int]:
-        """All that `see` has noted of the object store."""
+        """Return all that `see` has noted of the object store."""
+        return {}
 
     def altered(self, tenant: str) -> Sequence[AlteredRow]:
-        """Rows of its own that are not what was written, or are gone."""
+        """Return the journal's own rows that are not what was written, or are gone."""
+        return ()
 
     def integrity(self) -> list[str]:
-        """What is wrong with its file as a whole, a line each."""
+        """Return what is wrong with the journal as a whole, a line each."""
+        return []
 
     def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
         """Write a log's row anew from what its records and the object store say; it is a new generation."""
+        raise StoreError("this journal has no rows of logs to count anew")
 
 
 def size_bytes(record: JournalRecord) -> int:

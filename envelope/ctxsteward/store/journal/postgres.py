@@ -30,7 +30,7 @@ from ctxsteward.schemas.errors import Conflict, Damaged
 from ..crypto.keyring import AddressKey
 from ..postgres_database import PARTS, PostgresConnection, PostgresDatabase
 from .port import JournalRecord, SessionKey
-from .queries import HEAD_QUERY, NEW, LogRow, RowCodes, head_in
+from .row_codes import HEAD_QUERY, NEW, LogRow, RowCodes, head_in
 from .tables import HEADS_KEPT, TableJournal, TableTransaction, record_row
 
 UNKNOWN = "whether it was written is not known: append it again with the same id"

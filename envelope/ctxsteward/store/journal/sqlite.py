@@ -27,7 +27,7 @@ from ..sqlite_file import SameFile, SqliteFile, close_to_others
 from .database import FILE_NAME, Readers, belongs, connect, opening_error, prepare, store_error
 from .group_commit import Commits, GroupCommit, Ticket
 from .port import ForgottenSubject, SessionKey
-from .queries import LogRow, RowCodes
+from .row_codes import LogRow, RowCodes
 from .tables import SqliteJournal, TableTransaction, TableWriter, Transaction
 
 BUSY_SECONDS = 30.0

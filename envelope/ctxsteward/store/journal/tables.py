@@ -1,4 +1,6 @@
-"""The writing half of a journal in tables (`TableJournal`), and the transaction that its calls run in.
+"""A journal in tables (`TableJournal`), and the transaction that its writing calls run in.
+
+Reads see every acknowledged append and wait for no writer.
 
 The row of a log (`LogRow`) decides what a transaction may do. `TableJournal` is written in the SQL that SQLite and
 PostgreSQL have in common, with `?` for a value; a transaction is whatever has the methods of `TableTransaction`. That
@@ -19,25 +21,44 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ctxsteward.schemas import StoreError
-from ctxsteward.schemas.errors import Conflict
+from ctxsteward.schemas.errors import Conflict, Damaged
 
-from .database import store_error
+from .database import RowReader, check_file, store_error
 from .port import (
     Adoption,
+    AlteredRow,
     DrainMark,
     ForgottenSubject,
+    Journal,
     JournalRecord,
+    Manifest,
     MovedTail,
     SessionKey,
+    WaitingLog,
     check_queue,
     check_replaced,
     size_bytes,
     text_bytes,
 )
-from .queries import HEAD_QUERY, LOG, NEW, JournalQueries, LogRow, RowCodes, head_in
+from .row_codes import HEAD_QUERY, NEW, LogRow, RowCodes, forgotten_altered, head_in
 
 HEADS_KEPT = 10_000
 """Logs whose heads are kept in memory."""
+
+LOG = "tenant = ? AND session = ?"
+_END = 1 << 62
+_COLUMNS = "kind, body, ordinal, outputs, id, wire, mac"
+_FORGOTTEN = "session, whole, principal, who, at, why, mac"
+_ROBBED = """
+SELECT session FROM logs WHERE {where} AND forgotten > 0 AND forgotten <>
+  (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session) LIMIT 1
+"""
+"""A log of which other subjects were forgotten than are noted: in one step, so that none is noted in between."""
+_UNOWNED = """
+SELECT DISTINCT session FROM records WHERE tenant = ? AND NOT EXISTS
+  (SELECT 1 FROM logs WHERE logs.tenant = records.tenant AND logs.session = records.session)
+"""
+"""Records whose log has no row."""
 
 _CHUNKS = (32, 8, 1)
 """Rows a statement: few statements, and few different ones to prepare."""
@@ -206,8 +227,12 @@ class TableWriter:
             self.version = version
 
 
-class TableJournal(JournalQueries):
-    """The writing half of a `Journal`; whoever inherits it says where the tables are."""
+class TableJournal(Journal):
+    """A `Journal` in SQL; whoever inherits it says where the tables are."""
+
+    _all: RowReader
+    _codes: RowCodes | None = None
+    """None: the journal's own rows have no codes."""
 
     _submit: Callable[[Callable[[TableTransaction], Any]], Any]
     """Run `work` in a transaction; its result, once that is durable."""
@@ -384,6 +409,142 @@ class TableJournal(JournalQueries):
             transaction.replace(key, LogRow(length, generation + 1, *drained, forgotten=forgotten))
 
         self._submit(work)
+
+    # -- reading
+
+    def length(self, key: SessionKey) -> int:
+        return self._head(key).length
+
+    def generation(self, key: SessionKey) -> int:
+        return self._head(key).generation
+
+    def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[JournalRecord]:
+        query = f"SELECT {_COLUMNS} FROM records WHERE {LOG} AND position >= ? AND position < ? ORDER BY position"
+        return [JournalRecord(*row) for row in self._all(query, (*key, start, _END if stop is None else stop))]
+
+    def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
+        query = f"SELECT max(position) FROM records WHERE {LOG} AND kind = 'compaction' AND position < ?"
+        return self._number(query, (*key, _END if before is None else before))
+
+    def message(self, key: SessionKey, ordinal: int) -> JournalRecord | None:
+        return self._record("ordinal = ? AND ordinal > 0", key, ordinal)
+
+    def position(self, key: SessionKey, ordinal: int) -> int | None:
+        query = f"SELECT position FROM records WHERE {LOG} AND ordinal = ? AND ordinal > 0"
+        rows = self._all(query, (*key, ordinal))
+        return int(rows[0][0]) if rows else None
+
+    def by_id(self, key: SessionKey, id: str) -> JournalRecord | None:
+        return self._record("id = ? AND id IS NOT NULL", key, id)
+
+    def by_output(self, key: SessionKey, number: int) -> JournalRecord | None:
+        return self._record("outputs >= ? AND outputs > 0 ORDER BY outputs, position LIMIT 1", key, number)
+
+    def sessions(self, tenant: str) -> list[str]:
+        query = "SELECT session FROM logs WHERE tenant = ? AND length > 0 ORDER BY session"
+        return [str(session) for (session,) in self._all(query, (tenant,))]
+
+    def tenants(self) -> list[str]:
+        query = "SELECT DISTINCT tenant FROM logs WHERE length > 0 ORDER BY tenant"
+        return [str(tenant) for (tenant,) in self._all(query)]
+
+    def get_manifest(self, tenant: str, address: str) -> str | None:
+        rows = self._all("SELECT body FROM manifests WHERE tenant = ? AND address = ?", (tenant, address))
+        return str(rows[0][0]) if rows else None
+
+    def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
+        where = f"{LOG} AND waiting = 1" if waiting else LOG
+        query = f"SELECT address, body FROM manifests WHERE {where} ORDER BY seq LIMIT ?"
+        return [Manifest(*row) for row in self._all(query, (*key, _END if limit is None else limit))]
+
+    def find(self, tenant: str, address: str) -> tuple[str, int] | None:
+        query = "SELECT session, position FROM records WHERE tenant = ? AND address = ?"
+        rows = self._all(query, (tenant, address))
+        return (str(rows[0][0]), int(rows[0][1])) if rows else None
+
+    def matching(self, tenant: str, prefix: str) -> list[str]:
+        stop = f"{prefix}g"  # addresses are lower-case hexadecimal
+        query = (
+            "SELECT address FROM manifests WHERE tenant = ? AND address >= ? AND address < ? UNION ALL "
+            "SELECT address FROM records WHERE tenant = ? AND address >= ? AND address < ? LIMIT 3"
+        )
+        return [str(row[0]) for row in self._all(query, (tenant, prefix, stop, tenant, prefix, stop))]
+
+    def drained(self, key: SessionKey) -> DrainMark:
+        head = self._head(key)
+        return DrainMark(head.drained, head.number, head.epoch)
+
+    def waiting(self, limit: int = 1000) -> list[WaitingLog]:
+        query = (
+            "SELECT tenant, session, drained, number, epoch, length, manifests FROM logs "
+            "WHERE since > 0 ORDER BY since LIMIT ?"
+        )
+        return [
+            WaitingLog(SessionKey(tenant, session), DrainMark(drained, number, epoch), length, manifests)
+            for tenant, session, drained, number, epoch, length, manifests in self._all(query, (limit,))
+        ]
+
+    def seen(self, name: str) -> int:
+        return self._number("SELECT number FROM seen WHERE name = ?", (name,))
+
+    def witnessed(self) -> dict[str, int]:
+        """All that `see` has noted."""
+        return {str(name): _noted(number) for name, number in self._all("SELECT name, number FROM seen")}
+
+    def integrity(self) -> list[str]:
+        """What is wrong with the file as a whole, a line each; see `integrity`."""
+        return check_file(self._all)
+
+    def forgotten(self, tenant: str, session: str | None = None) -> list[ForgottenSubject]:
+        where, values = ("tenant = ?", (tenant,)) if session is None else (LOG, (tenant, session))
+        subjects = []
+        for row in self._all(f"SELECT {_FORGOTTEN} FROM forgotten WHERE {where} ORDER BY seq", values):
+            name, whole, principal, *note, mac = row
+            subject = ForgottenSubject(name, None if whole else principal, *note)
+            if self._codes is not None:
+                self._codes.check_forgotten(tenant, subject, mac)
+            subjects.append(subject)
+        for (robbed,) in self._all(_ROBBED.format(where=where), values):
+            raise forgotten_altered(str(robbed))
+        return subjects
+
+    def altered(self, tenant: str) -> list[AlteredRow]:
+        """Rows of this tenant that are not what was written, or are gone: of logs, and of who was forgotten."""
+        rows = [AlteredRow(str(session), "log") for (session,) in self._all(_UNOWNED, (tenant,))]
+        if self._codes is not None:
+            query = f"SELECT session, {', '.join(LogRow._fields)}, mac FROM logs WHERE tenant = ? ORDER BY session"
+            for session, *head, mac in self._all(query, (tenant,)):
+                try:
+                    self._codes.check_log(SessionKey(tenant, str(session)), head, mac)
+                except Damaged:
+                    rows.append(AlteredRow(str(session), "log"))
+        for (session,) in self._all(
+            "SELECT DISTINCT session FROM forgotten WHERE tenant = ? UNION "
+            "SELECT session FROM logs WHERE tenant = ? AND forgotten > 0",
+            (tenant, tenant),
+        ):
+            try:
+                self.forgotten(tenant, str(session))
+            except Damaged:
+                rows.append(AlteredRow(str(session), "forgotten"))
+        return rows
+
+    def _record(self, where: str, key: SessionKey, value: object) -> JournalRecord | None:
+        rows = self._all(f"SELECT {_COLUMNS} FROM records WHERE {LOG} AND {where}", (*key, value))
+        return JournalRecord(*rows[0]) if rows else None
+
+    def _head(self, key: SessionKey) -> LogRow:
+        return head_in(self._all(HEAD_QUERY, key), key, self._codes)
+
+    def _number(self, query: str, values: Sequence[object]) -> int:
+        rows = self._all(query, values)
+        return _noted(rows[0][0] or 0) if rows else 0
+
+
+def _noted(number: object) -> int:
+    if not isinstance(number, int):
+        raise Damaged(f"the journal notes {number!r:.40} where a number was written; restore it from a backup")
+    return number
 
 
 class SqliteJournal(TableJournal):

@@ -47,7 +47,7 @@ from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link, follows
 from ..crypto.keyring import CheckableKeys, KeyFileMissing, check_keys
-from ..journal.port import CheckedJournal, DrainMark, SessionKey
+from ..journal.port import DrainMark, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects.port import ObjectInfo
 from ..profiles.people import PeopleRegister
@@ -65,7 +65,6 @@ from .checks import (
     read_drained,
 )
 from .damage import DAMAGE, Broken, CheckTally, StoreShare
-from .gc import UnfinishedWrites
 from .inventory import TenantObjects, complete, seen_chains, take_inventory
 
 
@@ -96,8 +95,6 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
 
 def _recount(store: Backend, key: SessionKey) -> int:
     """Count a log's row anew where its records allow it; return how many rows that were."""
-    if not isinstance(store.journal, CheckedJournal):
-        return 0
     vault = store.vault(key.tenant)
     if vault.tombstone(vault.subject_address(key.session)) is not None:  # forgotten, and to be erased here still
         store.journal.recount(key, len(store.journal.read(key, 0)), DrainMark())
@@ -235,9 +232,8 @@ def fsck(
 def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: bool) -> CheckTally:
     for finding in store.findings:
         tally.found(finding.kind, finding.field or "journal", finding.text)
-    if isinstance(store.journal, CheckedJournal):
-        for what in store.journal.integrity():
-            tally.found("journal_damaged", "journal", what)
+    for what in store.journal.integrity():
+        tally.found("journal_damaged", "journal", what)
     known = store.journal.tenants() if tenant is None else [tenant]
     inventory = take_inventory(store.objects, known, tenant=tenant, tell=tally.tell)
     names = set(known)
@@ -252,9 +248,8 @@ def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: 
         tally.found("probe_left", info.key, "left of a try")
     for info in inventory.foreign:
         tally.found("foreign_object", info.key, "it has no place in a store")
-    if isinstance(store.objects, UnfinishedWrites):
-        for left in store.objects.temporaries():
-            tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")
+    for left in store.objects.temporaries():
+        tally.found("temporary_left", str(left.path), f"{left.size_bytes:,} bytes, {left.age_seconds:.0f} s old")
     return tally
 
 
@@ -343,7 +338,7 @@ def _check_versions(versions: ProfileVersions, tally: CheckTally) -> None:
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
     """Return the sessions whose log row was altered: nothing can be looked up by it."""
-    rows = store.journal.altered(tenant) if isinstance(store.journal, CheckedJournal) else ()
+    rows = store.journal.altered(tenant)
     for session, row in rows:
         if tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)

@@ -28,7 +28,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol, runtime_checkable
 from urllib.parse import unquote
 
 from ctxsteward.schemas import Erased, InputError
@@ -39,7 +38,6 @@ from ..crypto.vault import Vault, VaultBlob
 from ..facts.fact import audiences_in
 from ..facts.fact_store import FactStore
 from ..names import part_of
-from ..objects.file import Leftover
 from ..objects.port import ObjectInfo, put_once
 from ..profiles.version_codec import profile_in
 from ..replication.report_objects import key_of
@@ -122,15 +120,6 @@ class GarbageReport:
     dry_run: bool
 
 
-@runtime_checkable
-class UnfinishedWrites(Protocol):
-    """An object store whose unfinished writes leave something behind."""
-
-    def temporaries(self) -> Iterator[Leftover]: ...
-
-    def sweep(self, older_than_seconds: float) -> int: ...
-
-
 def gc(
     store: Backend,
     *,
@@ -153,10 +142,9 @@ def gc(
     keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
     reports = sweep.remove(info for plan in plans for info in plan.dead_reports)
     probes = sweep.remove(inventory.probes)
-    unfinished = store.objects if isinstance(store.objects, UnfinishedWrites) else None
-    left = [] if unfinished is None else [one for one in unfinished.temporaries() if one.age_seconds >= grace_seconds]
-    if unfinished is not None and left and not dry_run:
-        unfinished.sweep(grace_seconds)
+    left = [one for one in store.objects.temporaries() if one.age_seconds >= grace_seconds]
+    if left and not dry_run:
+        store.objects.sweep(grace_seconds)
     return GarbageReport(
         blobs=tuple(blobs),
         keys=tuple(keys),

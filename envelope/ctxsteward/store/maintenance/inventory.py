@@ -30,7 +30,7 @@ from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
 from ..backend import Backend
 from ..crypto.vault import Vault
 from ..journal.events import fork_point
-from ..journal.port import CheckedJournal, Journal, SessionKey
+from ..journal.port import Journal, SessionKey
 from ..names import number_of, numbered, part_of, session_folder
 from ..objects.port import ObjectInfo, ObjectStore, is_there
 
@@ -128,10 +128,8 @@ def take_inventory(
 
 def seen_chains(store: Backend, vault: Vault, altered: Set[str] = frozenset()) -> dict[str, int]:
     """How far this machine's journal has seen each chain of the tenant, by folder; `altered` logs are not asked."""
-    seen: dict[str, int] = {}
-    if isinstance(store.journal, CheckedJournal):
-        families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
-        seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
+    families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
+    seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
     for session in set(store.journal.sessions(vault.tenant)) - altered:
         folder = session_folder(vault.tenant, vault.subject_address(session))
         number = store.journal.drained(SessionKey(vault.tenant, session)).number

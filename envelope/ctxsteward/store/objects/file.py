@@ -15,14 +15,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from ctxsteward.schemas import StoreUnavailable
 from ctxsteward.schemas.errors import ObjectMissing
 
 from .. import create_once
 from ..names import checked_key, checked_prefix, is_key
-from .port import ObjectInfo, PutOutcome
+from .port import Leftover, ObjectInfo, ObjectStore, PutOutcome
 
 _HINTS = {
     errno.ENOSPC: "free some space",
@@ -35,15 +34,7 @@ _HINTS = {
 }
 
 
-class Leftover(NamedTuple):
-    """A temporary file of a put that did not finish, or has not finished yet."""
-
-    path: Path
-    size_bytes: int
-    age_seconds: float
-
-
-class FileObjects:
+class FileObjects(ObjectStore):
     """An `ObjectStore` below `root`, which is made at the first put."""
 
     def __init__(self, root: Path, *, now: Callable[[], float] = time.time, disk: create_once.Disk = os) -> None:

@@ -9,10 +9,10 @@ from ctxsteward.schemas.errors import ObjectMissing
 
 from .. import process_forks as forking
 from ..names import checked_key, checked_prefix
-from .port import ObjectInfo, PutOutcome
+from .port import ObjectInfo, ObjectStore, PutOutcome
 
 
-class MemoryObjects:
+class MemoryObjects(ObjectStore):
     """An `ObjectStore`; the double for tests."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:

@@ -19,6 +19,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 from ctxsteward.schemas import StoreError, StoreUnavailable
@@ -36,6 +37,14 @@ class ObjectInfo(NamedTuple):
     size_bytes: int
     modified_seconds: float
     """Unix time by the store's clock; for the grace period of garbage collection, nothing else."""
+
+
+class Leftover(NamedTuple):
+    """A temporary file of a put that did not finish, or has not finished yet."""
+
+    path: Path
+    size_bytes: int
+    age_seconds: float
 
 
 def list_twice(objects: ObjectStore, folder: str) -> list[str]:
@@ -64,7 +73,10 @@ def is_there(objects: ObjectStore, key: str) -> bool:
 
 
 class ObjectStore(Protocol):
-    """Every method is safe with threads and raises `StoreError` subclasses only."""
+    """Objects by key. An object store inherits from this class; the last two methods have a default.
+
+    Every method is safe with threads and raises `StoreError` subclasses only.
+    """
 
     @property
     def uri(self) -> str: ...
@@ -83,6 +95,14 @@ class ObjectStore(Protocol):
         """Remove the object and every version of it; a missing one is fine. For `gc` and `forget` alone."""
 
     def close(self) -> None: ...
+
+    def temporaries(self) -> Iterator[Leftover]:
+        """Yield what unfinished puts have left behind, in no order; nothing where none leaves anything."""
+        return iter(())
+
+    def sweep(self, older_than_seconds: float) -> int:
+        """Remove what unfinished puts of at least this age have left behind; return how many there were."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from ctxsteward.schemas.errors import ObjectMissing
 
 from ..names import checked_key, checked_prefix
 from ..postgres_database import PostgresDatabase, Rows, is_lost
-from .port import ObjectInfo, PutOutcome
+from .port import ObjectInfo, ObjectStore, PutOutcome
 
 PAGE_OBJECTS = 1000
 _END = "\x7f"
@@ -35,7 +35,7 @@ INSERT INTO unscrubbed SELECT 'objects_keys', '', '' FROM gone WHERE part LIKE '
 """
 
 
-class PostgresObjects:
+class PostgresObjects(ObjectStore):
     """An `ObjectStore` beside a `PostgresJournal`, over the same connections."""
 
     def __init__(self, database: PostgresDatabase) -> None:

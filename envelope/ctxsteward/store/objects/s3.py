@@ -38,7 +38,7 @@ from ctxsteward.schemas.errors import Damaged, ObjectMissing
 
 from .. import process_forks as forking
 from ..names import checked_key, checked_prefix, is_key
-from .port import ObjectInfo, PutOutcome
+from .port import ObjectInfo, ObjectStore, PutOutcome
 from .s3_location import S3Location
 
 CONNECT_TIMEOUT_SECONDS = 2.0
@@ -91,7 +91,7 @@ _HINTS: Final = {
 }
 
 
-class S3Objects:
+class S3Objects(ObjectStore):
     """An `ObjectStore` in a bucket. Safe with threads."""
 
     def __init__(

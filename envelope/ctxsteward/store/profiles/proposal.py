@@ -10,53 +10,28 @@ agree, as with everything that a person writes. A record that is in force alread
 
 `bootstrap` makes a chain out of a file; where there is one, the file must say what is in force.
 
-Pure but for `bootstrap` and what `resolver` asks. Raises `InputError`, `Unapproved`, and what `ProfileVersions` raises.
+Pure but for `bootstrap`. Raises `InputError`, `Unapproved`, and what `ProfileVersions` raises.
 Source: the layered-envelope design (governed slices, provenance); the state design (meta records cite what they rest
 on; text of users lies in the vault alone, so an entry is worded by whoever proposes it).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cache
-from typing import NamedTuple, Protocol
-from urllib.parse import unquote
+from typing import NamedTuple
 
-from ctxsteward.schemas import ContextError, Finding, InputError, StoreUnavailable, Unapproved
+from ctxsteward.schemas import Finding, InputError, Unapproved
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, ProfileEntry, is_claim_id
 
+from .pointers import Resolves, Sessions, resolver
 from .text import Profile
 from .version_codec import Version
-from .versions import ProfileVersions
-
-
-class Sessions(Protocol):
-    """The part of a store that proposals need: sessions to resolve pointers in, and versions of profiles."""
-
-    def profiles(self, name: str, *, tenant: str) -> ProfileVersions: ...
-
-    def exists(self, id: str, *, tenant: str) -> bool: ...
-
-    def at(self, tenant: str, id: str) -> PointerSource: ...
-
-
-class PointerSource(Protocol):
-    """A session's log as it is now: `resolve` gives what a pointer names, None where it names nothing."""
-
-    def resolve(self, pointer: str) -> object: ...
-
 
 Fits = Callable[[tuple[MetaRecord, ...]], bool]
 """Whether records are no more than the slice has room for."""
-Resolves = Callable[[str], bool]
-"""Whether what a pointer names can be read."""
 
-Cites = Callable[[str, str], bool]
-"""Whether a message (session and ``§128``) was harvested, and can be read still."""
 
-_PLACE = re.compile(r"[1-9][0-9]{0,11}(?:\.[1-9][0-9]{0,3})?")
 UNRESOLVED, NOT_IN_FORCE = "meta_source_unresolved", "meta_record_not_in_force"
 NO_ROOM = "meta_record_without_room"
 
@@ -100,16 +75,32 @@ def of_file(
     written: list[MetaRecord] = []
     for record in wanted.meta:
         if is_claim_id(record.id):
-            findings += _not_in_force(record, known.get(record.id))
+            standing = known.get(record.id)  # the record stands by what is in force, not by the file
+            if standing is None or standing.text != record.text:
+                text = f"record {record.id} has the id of a harvested one and is not in force so"
+                text += "; it is left out: rename it"
+                findings.append(Finding(kind=NOT_IN_FORCE, field="meta", text=text))
         elif known.get(record.id) == record:
             written.append(record)
         else:
-            unresolved = list(_unresolved(record, resolves, record.id in vouched))
-            findings += unresolved
-            written += [record] if not unresolved or record.id in vouched else []
+            is_vouched = record.id in vouched
+            lacking = ", ".join(pointer for pointer in record.sources if not resolves(pointer))
+            if lacking:
+                ends = "it stays because it is vouched for"
+                if not is_vouched:
+                    ends = "it is left out; vouch for it, or name what it rests on"
+                text = f"record {record.id}: {lacking} cannot be resolved; {ends}"
+                findings.append(Finding(kind=UNRESOLVED, field="meta", text=text[:500]))
+            if not lacking or is_vouched:
+                written.append(record)
     learned = [record for record in before.meta if is_claim_id(record.id)]
     if tuple(written) != by_people(before):
-        findings += _give_way(written, learned, fits)
+        for record in [record for record in reversed(learned) if not record.approved]:  # what people approved stays
+            if fits((*written, *learned)):
+                break
+            learned.remove(record)
+            text = f"record {record.id} gives way: there is no room for it beside what the file holds"
+            findings.append(Finding(kind=NO_ROOM, field="meta", text=text))
     blocks = {block: getattr(wanted, block) for block in BLOCKS}
     document = ProfileDocument(name=before.name, meta=(*written, *learned), **blocks)
     return Proposal(document=document, parent=before.version or 0, findings=tuple(findings))
@@ -154,56 +145,3 @@ def same_text(one: ProfileDocument, other: ProfileDocument) -> bool:
 def by_people(document: ProfileDocument) -> tuple[MetaRecord, ...]:
     """Records that people wrote, and no night harvested."""
     return tuple(record for record in document.meta if not is_claim_id(record.id))
-
-
-def resolver(sessions: Sessions, tenant: str, harvested: Cites = lambda session, ref: False) -> Resolves:
-    """Whether the store's sessions hold what a pointer (``s-42§128``) names, or `harvested` has it."""
-
-    @cache
-    def resolves(pointer: str) -> bool:
-        name, _, place = pointer.rpartition("§")
-        session = unquote(name)
-        if not session or not _PLACE.fullmatch(place):
-            return False
-        if harvested(session, f"§{place}"):
-            return True
-        try:
-            return (
-                sessions.exists(session, tenant=tenant)
-                and sessions.at(tenant, session).resolve(f"§{place}") is not None
-            )
-        except StoreUnavailable:
-            raise
-        except ContextError:  # forgotten, damaged, or not there
-            return False
-
-    return resolves
-
-
-def _unresolved(record: MetaRecord, resolves: Resolves, vouched: bool) -> Iterator[Finding]:
-    lacking = [pointer for pointer in record.sources if not resolves(pointer)]
-    if lacking:
-        ends = (
-            "it stays because it is vouched for"
-            if vouched
-            else "it is left out; vouch for it, or name what it rests on"
-        )
-        text = f"record {record.id}: {', '.join(lacking)} cannot be resolved; {ends}"
-        yield Finding(kind=UNRESOLVED, field="meta", text=text[:500])
-
-
-def _give_way(written: list[MetaRecord], learned: list[MetaRecord], fits: Fits) -> Iterator[Finding]:
-    """Take out of `learned` what has no room any more; what a person approved stays."""
-    for record in [one for one in reversed(learned) if not one.approved]:
-        if fits((*written, *learned)):
-            return
-        learned.remove(record)
-        text = f"record {record.id} gives way: there is no room for it beside what the file holds"
-        yield Finding(kind=NO_ROOM, field="meta", text=text)
-
-
-def _not_in_force(record: MetaRecord, standing: MetaRecord | None) -> Iterator[Finding]:
-    """A file shows a harvested record; it stands by what is in force, not by the file."""
-    if standing is None or standing.text != record.text:
-        text = f"record {record.id} has the id of a harvested one and is not in force so; it is left out: rename it"
-        yield Finding(kind=NOT_IN_FORCE, field="meta", text=text)

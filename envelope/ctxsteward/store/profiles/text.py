@@ -76,8 +76,8 @@ _Fields = dict[str, Any]
 class Profile(ProfileDocument):
     """The governed text of a session's head; a session pins one version of it.
 
-    >>> system_text(Profile.from_text("You are a calm assistant."))
-    'You are a calm assistant.'
+    >>> system_blocks(Profile.from_text("You are a calm assistant."))
+    (TextBlock(name='persona', text='You are a calm assistant.'),)
     """
 
     @classmethod
@@ -206,16 +206,6 @@ def meta_blocks(document: ProfileDocument, line: RecordLine = record_line) -> tu
         ("meta.reference", [META_LABELS[1], *learned], learned),
     )
     return tuple(TextBlock(name, "\n".join(lines)) for name, lines, records in blocks if records)
-
-
-def system_text(document: ProfileDocument) -> str:
-    """Render persona and policies."""
-    return "\n".join(block.text for block in system_blocks(document))
-
-
-def static_text(document: ProfileDocument) -> str:
-    """Render rails and surface."""
-    return "\n".join(block.text for block in static_blocks(document))
 
 
 def meta_text(document: ProfileDocument, line: RecordLine = record_line) -> str:

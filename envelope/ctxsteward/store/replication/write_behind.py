@@ -29,7 +29,7 @@ from ..crypto.keyring import Keys, check_keys
 from ..crypto.vault import Vault
 from ..journal.erasures import ReachedSessions
 from ..journal.events import fork_point
-from ..journal.port import CheckedJournal, DrainMark, Journal, JournalRecord, SessionKey
+from ..journal.port import DrainMark, Journal, JournalRecord, SessionKey
 from ..names import part_of, report_name
 from ..objects.port import ObjectStore, Patience, list_twice
 from .drain import Asker, Breaker, BreakerState, Drainer, StoreQuestion, Timing
@@ -343,10 +343,9 @@ class WriteBehind:
 
     def _seen(self, folder: str) -> Iterator[str]:
         """Addresses of sessions that this journal has ever seen in the object store."""
-        if isinstance(self._journal, CheckedJournal):
-            for name in self._journal.witnessed():
-                if name.startswith(folder) and name.endswith("/log"):
-                    yield name[len(folder) : -len("/log")]
+        for name in self._journal.witnessed():
+            if name.startswith(folder) and name.endswith("/log"):
+                yield name[len(folder) : -len("/log")]
 
     def _asked(self, work: Callable[[StoreQuestion], None]) -> bool:
         """Whether the store has answered in time."""

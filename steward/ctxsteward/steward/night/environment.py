@@ -111,7 +111,7 @@ _NOBODY = SessionKey("", "")
 _FAMILIES = ("blobs", "facts", "keys", "profiles", "sessions", "snapshots", "steward", "tenants", "tombstones")
 
 
-class DraftObjects:
+class DraftObjects(ObjectStore):
     """An `ObjectStore` in memory over another one."""
 
     def __init__(self, below: ObjectStore) -> None:
