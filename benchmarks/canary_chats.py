@@ -10,11 +10,35 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass
-from typing import cast
+from functools import cache
+from pathlib import Path
+from typing import Literal, cast
+
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
 
 from ctxsteward.evals.canaries import CanaryKind, Half, TypedCanary, filled, normalize, planted_values, shows
-from ctxsteward.evals.phrasings import Language, StoryText, canary_phrasings, story_texts
+from ctxsteward.evals.phrasings import Language, Phrasings, Texts, canary_phrasings
 from ctxsteward.schemas.message import Wire
+
+
+class StoryText(Phrasings):
+    """A conversation written by hand, and the values planted in it."""
+
+    name: str
+    language: Language
+    chatter: int
+    """Exchanges of small talk after each reply."""
+    lines: tuple[tuple[Literal["user", "assistant"], str], ...]
+    values: tuple[tuple[str, str, Texts], ...]
+    """Kind, newest form, older forms."""
+
+
+@cache
+def story_texts() -> tuple[StoryText, ...]:
+    """Read the conversations written by hand."""
+    text = Path(__file__).with_name("stories.yaml").read_text(encoding="utf-8")
+    return TypeAdapter(tuple[StoryText, ...]).validate_python(YAML(typ="safe").load(text)["stories"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

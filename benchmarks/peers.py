@@ -28,9 +28,10 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from ctxsteward.envelope import Counter, load_tokenizer
+from ctxsteward.envelope import Budgets, Counter, EnvelopeBuilder, load_tokenizer
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.envelope.transcripts.transcript import TranscriptEntry
 from ctxsteward.evals.documents import table
@@ -38,8 +39,8 @@ from ctxsteward.evals.prompt_cost import Bill, PricedPrompt, Prices, PromptJudge
 from ctxsteward.evals.recall import RECALL_FRACTION, Question, read_questions
 from ctxsteward.evals.replay import AgentRun, reachable_ordinals, read_runs
 from ctxsteward.evals.subjects import Answer, Dialogue, Prompt, Subject, Task
-from ctxsteward.evals.subjects.ours import EnvelopeSubject
-from ctxsteward.evals.subjects.port import Archive, Clock
+from ctxsteward.evals.subjects.ours import EnvelopeDialogue
+from ctxsteward.evals.subjects.port import Archive
 from ctxsteward.evals.subjects.registry import NamedSubject
 from ctxsteward.schemas import ContextError, Message
 from ctxsteward.schemas.message import Wire
@@ -53,6 +54,28 @@ from .report import progress, publish, script
 RUNS = ("tau_bench_airline", "swe_agent")
 QUESTIONS = "locomo/locomo_dev.json"
 Said = tuple[TranscriptEntry, ...]
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """A dialogue whose clock can be set; the clock dates messages and expires references."""
+
+    def set_time(self, now: str) -> None:
+        """Set the current time in ISO 8601, UTC without a zone; before the first call the real time holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeSubject:
+    """Our builder as a `Subject`, with these budgets beside the task's and a store in memory per conversation."""
+
+    name: str = "ours"
+    budgets: Mapping[str, float] = field(default_factory=dict)
+    model: str = "gpt-4o"
+
+    def open(self, task: Task, tokens: Callable[[Wire], int]) -> EnvelopeDialogue:
+        budgets = Budgets.model_validate({"dynamic_tokens": task.budget_tokens, **self.budgets})
+        session = memory_store().session(task.id, system=task.system, tools=list(task.tools))
+        return EnvelopeDialogue(EnvelopeBuilder(self.model, budgets=budgets), session)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.compaction.policy import Window
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript
-from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
+from ctxsteward.evals.replay import ModelCall, Prefix, check, named_messages, open_session, replay
 
 from .rows import BenchmarkRow, row
 
@@ -61,7 +61,14 @@ def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
 class TranscriptTotals:
     """Counts over transcripts at one budget."""
 
-    tally: CallTally = field(default_factory=CallTally)
+    calls: int = 0
+    faults: list[str] = field(default_factory=list)
+    refs: int = 0
+    over_budget: int = 0
+    head_grown: int = 0
+    compactions: int = 0
+    shallow: int = 0
+    """Compactions that saved less than a tenth."""
     turns: int = 0
     prefix_faults: int = 0
     compared: int = 0
@@ -77,7 +84,7 @@ class TranscriptTotals:
         last = LatestSchedule(budgets, budgets.history_tokens)
         session = open_session(open_store("memory:"), transcript)
         for call in replay(transcript, builder, session):
-            check(call, self.tally)
+            self._read(call)
             prefix.check(call)
             late.call(call, budgets)
             last.call(call, budgets)
@@ -88,21 +95,30 @@ class TranscriptTotals:
         self.latest += late.count
         self.full += last.count
 
+    def _read(self, call: ModelCall) -> None:
+        envelope = call.envelope
+        self.calls += 1
+        self.faults += check(call)
+        self.refs += len(named_messages(envelope, call.session))
+        self.over_budget += envelope.section("dynamic").overflow_tokens > 0
+        self.head_grown += any(finding.kind == "head_budget_grown" for finding in envelope.findings)
+        self.compactions += len(envelope.reports)
+        self.shallow += sum(r.pre_tokens - r.post_tokens < 0.1 * r.pre_tokens for r in envelope.reports)
+
 
 def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[BenchmarkRow]:
     budgets = Budgets(dynamic_tokens=dynamic_tokens)
     builder = EnvelopeBuilder(model="gpt-4o", budgets=budgets, selector="heuristic" if recalls else None)
     head = f"dynamic {dynamic_tokens}" + (", recall" if recalls else "")
     totals = TranscriptTotals()
-    tally = totals.tally
     started = time.process_time()
     for label, pattern in SETS.items():
-        calls, compactions, turns = tally.calls, tally.compactions, totals.turns
+        calls, compactions, turns = totals.calls, totals.compactions, totals.turns
         for path in sorted(data.glob(pattern)):
             for transcript in read_transcripts(path):
                 totals.play(transcript, builder)
-        rate = (tally.compactions - compactions) / max(1, totals.turns - turns)
-        yield row(NAME, f"{label}, {head}: calls", tally.calls - calls)
+        rate = (totals.compactions - compactions) / max(1, totals.turns - turns)
+        yield row(NAME, f"{label}, {head}: calls", totals.calls - calls)
         yield row(NAME, f"{label}, {head}: compactions a user turn", rate)
     yield from _promises(totals, head)
     yield from (_recall_rows(totals, head) if recalls else _economy(totals, head, dynamic_tokens))
@@ -110,30 +126,28 @@ def _run(data: Path, dynamic_tokens: int, *, recalls: bool) -> Iterator[Benchmar
 
 
 def _promises(totals: TranscriptTotals, head: str) -> Iterator[BenchmarkRow]:
-    tally = totals.tally
     promises = "validity, budget, task, newest, last raw turn, refs, citations"
     broken = f"append-only broken (of {totals.compared:,} compared)"
-    yield row(NAME, f"{head}: calls", tally.calls)
-    yield row(NAME, f"{head}: faults ({promises})", len(tally.faults), at_most=0)
-    for fault in tally.faults[:5]:
+    yield row(NAME, f"{head}: calls", totals.calls)
+    yield row(NAME, f"{head}: faults ({promises})", len(totals.faults), at_most=0)
+    for fault in totals.faults[:5]:
         yield BenchmarkRow(bench=NAME, what=f"  {fault}", value="fault", ok=False)
-    yield row(NAME, f"{head}: references resolved to the same bytes", tally.refs)
-    yield row(NAME, f"{head}: calls over budget, each legitimately", tally.over_budget)
-    yield row(NAME, f"{head}: calls with a head budget grown, each with a finding", tally.head_grown)
+    yield row(NAME, f"{head}: references resolved to the same bytes", totals.refs)
+    yield row(NAME, f"{head}: calls over budget, each legitimately", totals.over_budget)
+    yield row(NAME, f"{head}: calls with a head budget grown, each with a finding", totals.head_grown)
     yield row(NAME, f"{head}: {broken}", totals.prefix_faults, at_most=0)
-    yield row(NAME, f"{head}: compactions", tally.compactions)
-    yield row(NAME, f"{head}: compactions that saved under a tenth", tally.shallow, at_most=0)
+    yield row(NAME, f"{head}: compactions", totals.compactions)
+    yield row(NAME, f"{head}: compactions that saved under a tenth", totals.shallow, at_most=0)
 
 
 def _recall_rows(totals: TranscriptTotals, head: str) -> Iterator[BenchmarkRow]:
-    yield row(NAME, f"{head}: compactions a user turn", totals.tally.compactions / max(1, totals.turns))
+    yield row(NAME, f"{head}: compactions a user turn", totals.compactions / max(1, totals.turns))
     yield row(NAME, f"{head}: calls whose live turn took the place of recall, each with a finding", totals.dropped)
 
 
 def _economy(totals: TranscriptTotals, head: str, dynamic_tokens: int) -> Iterator[BenchmarkRow]:
-    tally = totals.tally
-    late, full = tally.compactions / max(1, totals.latest), tally.compactions / max(1, totals.full)
+    late, full = totals.compactions / max(1, totals.latest), totals.compactions / max(1, totals.full)
     yield row(NAME, f"{head}: compactions / fewest at the same trigger and depth", late, "×", at_most=1.15)
     yield row(NAME, f"{head}: compactions / fewest if it waited for a full budget", full, "×")
     bar = 0.25 if dynamic_tokens >= 2_000 else None
-    yield row(NAME, f"{head}: compactions a user turn", tally.compactions / max(1, totals.turns), at_most=bar)
+    yield row(NAME, f"{head}: compactions a user turn", totals.compactions / max(1, totals.turns), at_most=bar)

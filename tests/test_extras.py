@@ -150,7 +150,7 @@ def test_what_commands_say_of_missing_packages_is_what_the_table_says() -> None:
         assert package.extra in brought | whole, package
     for suite in map(suite_named, NAMES):
         if suite.extra is not None:
-            assert sorted(suite.extra.modules) == sorted(TABLE[suite.extra.name]["brings"])
+            assert sorted(suite.modules) == sorted(TABLE[suite.extra]["brings"])
     assert [name for name in NAMES if suite_named(name).extra] == ["governance"]
 
 

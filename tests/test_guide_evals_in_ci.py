@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from ctxsteward.evals import result_history as history
 from ctxsteward.evals.subjects import Task, answers
-from ctxsteward.evals.subjects.http import HttpSubject
+from ctxsteward.evals.subjects.http import HttpDialogue
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import check, load_gates
 from ctxsteward.schemas.eval_result import EvalResult
@@ -152,7 +152,7 @@ def test_the_guide_shows_a_server_that_answers() -> None:
     assert address is not None
     assert f"http://127.0.0.1:{address[1]}" in section()
     with serving(type("Quiet", (names["Strategy"],), {"log_message": lambda *_: None})) as url:
-        dialogue = HttpSubject(url).open(Task("talk", 100), len)
+        dialogue = HttpDialogue(url, Task("talk", 100))
         dialogue.add({"role": "user", "content": "hello"})
         assert answers.ask(url, dialogue, "who?").messages[-1] == {"role": "user", "content": "who?"}
 

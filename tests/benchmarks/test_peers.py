@@ -18,6 +18,7 @@ from benchmarks.peer_adapter import PEERS, answered, refuse
 from benchmarks.peers import (
     EVERYTHING,
     NAME,
+    EnvelopeSubject,
     Inputs,
     PeerFigures,
     calls_of,
@@ -38,11 +39,9 @@ from ctxsteward.evals.prompt_cost import Sizer
 from ctxsteward.evals.recall import Question
 from ctxsteward.evals.replay import AgentRun
 from ctxsteward.evals.subjects import Task
-from ctxsteward.evals.subjects.ours import EnvelopeSubject
-from ctxsteward.evals.subjects.port import FunctionSubject
 from ctxsteward.evals.subjects.registry import NamedSubject
 
-from ..evals.subjects.talks import TALK, last_call, moments
+from ..evals.subjects.talks import TALK, FunctionSubject, last_call, moments
 from ..needs import LIBRARIES, PUBLIC_DATA
 
 ROOT = Path(__file__).parents[2]

@@ -78,7 +78,6 @@ WRONG = {
     "gates of a part": (("run", "verbatim", "--shard", "1/2", "--resume", "r", "--gate"), "--gate beside --shard"),
     "no part": (("run", "verbatim", "--shard", "3/2", "--resume", "r"), "--shard 3/2: no part of a run"),
     "a foreign record": (("run", "support-desk.yaml", "--resume", "support-desk.yaml"), "not a run record"),
-    "a sealed record": (("run", "verbatim", "--sealed", "--resume", "r"), "--resume r beside --sealed"),
     "nothing to merge": (("merge", "none.jsonl"), "none.jsonl: no such file"),
     "a draft that is there": (("from-transcripts", ".", "--out", "support-desk.yaml"), "is there already"),
     "a draft of no name": (("from-transcripts", ".", "--out", "draft"), "write one that ends in .yaml"),

@@ -21,7 +21,6 @@ from ctxsteward.evals.phrasings import (
     canary_phrasings,
     load,
     read,
-    story_texts,
     texts,
 )
 from ctxsteward.evals.suites.attacks import wrappings
@@ -67,11 +66,6 @@ def test_a_file_fits_its_class_and_lacks_nothing(name: str) -> None:
     assert not empty(load(name, FILES[name]).model_dump())
 
 
-def test_stories_are_in_both_languages() -> None:
-    assert {story.language for story in story_texts()} == {"en", "zh"}
-    assert all(story.lines and story.values for story in story_texts())
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_has_its_kinds_in_every_split_and_language(name: str) -> None:
     assert set(read(name)) == TABLES[name]
@@ -83,7 +77,7 @@ def test_a_table_has_its_kinds_in_every_split_and_language(name: str) -> None:
 
 def test_every_file_is_a_table_or_has_a_class() -> None:
     names = {path.name for path in files("ctxsteward.evals.phrasings").iterdir() if path.name.endswith(".yaml")}
-    assert names == {f"{name}.yaml" for name in (*FILES, *TABLES, "stories", "wrappings")}
+    assert names == {f"{name}.yaml" for name in (*FILES, *TABLES, "wrappings")}
 
 
 def test_a_wrapping_keeps_the_marker() -> None:

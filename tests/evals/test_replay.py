@@ -25,7 +25,7 @@ from ctxsteward.envelope.transcripts.files import parse_transcripts, read_transc
 from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.canaries import Half
 from ctxsteward.evals.phrasings import Language
-from ctxsteward.evals.replay import CallTally, ModelCall, Prefix, check, open_session, replay
+from ctxsteward.evals.replay import ModelCall, Prefix, check, open_session, replay
 from ctxsteward.schemas import InputError, Message
 from ctxsteward.schemas.message import Wire
 
@@ -77,9 +77,9 @@ CALLS = {"tau-bench": 100, "SWE-agent": 40, "LoCoMo": 100}
 def test_no_call_of_a_real_transcript_has_a_fault(name: str, dynamic_tokens: int, recalls: bool) -> None:
     """Validity for two providers, budget, task, newest message, last raw turn, references, citations."""
     found = result(name, dynamic_tokens, recalls)
-    assert found.tally.faults == []
-    assert found.tally.calls >= CALLS[name]
-    assert found.tally.refs > found.tally.calls
+    assert found.faults == []
+    assert found.calls >= CALLS[name]
+    assert found.refs > found.calls
 
 
 @needs_data
@@ -90,16 +90,16 @@ def test_calls_only_append_between_compactions(name: str, dynamic_tokens: int, r
     """But for turn context that a live turn had no room for, which a finding announces: few calls have that."""
     found = result(name, dynamic_tokens, recalls)
     assert found.prefix_faults == 0
-    assert found.dropped <= (found.tally.calls / 8 if recalls else 0)
-    assert found.compared >= found.tally.calls / 8
+    assert found.dropped <= (found.calls / 8 if recalls else 0)
+    assert found.compared >= found.calls / 8
 
 
 @needs_data
 @pytest.mark.parametrize("dynamic_tokens", BUDGETS_TOKENS)
 def test_compactions_are_deep_and_close_to_the_fewest_possible(dynamic_tokens: int) -> None:
     found = [result(name, dynamic_tokens, recalls=False) for name in SAMPLES]
-    made, fewest = sum(one.tally.compactions for one in found), sum(one.latest for one in found)
-    assert sum(one.tally.shallow for one in found) == 0
+    made, fewest = sum(one.compactions for one in found), sum(one.latest for one in found)
+    assert sum(one.shallow for one in found) == 0
     assert 0 < made <= MOST_COMPACTIONS * fewest, f"{made} compactions where {fewest} would do"
 
 
@@ -134,20 +134,20 @@ def test_a_replay_makes_one_call_before_each_assistant_message() -> None:
 
 
 def test_other_bytes_behind_a_reference_are_a_fault() -> None:
-    tally = CallTally()
+    faults = []
     for call in calls():
         wires = [{**wire, "content": "forged"} if n == 0 else wire for n, wire in enumerate(call.wires)]
-        check(replace(call, wires=wires), tally)
-    assert any("§1 resolves to other bytes" in fault for fault in tally.faults)
+        faults += check(replace(call, wires=wires))
+    assert any("§1 resolves to other bytes" in fault for fault in faults)
 
 
 def test_an_envelope_of_an_earlier_call_is_a_fault() -> None:
-    tally, earlier = CallTally(), None
+    faults, earlier = [], None
     for call in calls(4):
         if earlier is not None:
-            check(replace(call, envelope=earlier), tally)
+            faults += check(replace(call, envelope=earlier))
         earlier = call.envelope
-    assert any("the newest message is not shown" in fault for fault in tally.faults)
+    assert any("the newest message is not shown" in fault for fault in faults)
 
 
 def test_a_prefix_that_changed_is_a_fault() -> None:

@@ -9,7 +9,7 @@ from ctxsteward.evals.suites import results
 from ctxsteward.evals.suites.catalogue import suite_named
 from ctxsteward.evals.suites.gates import Gate, shipped_gates
 from ctxsteward.evals.suites.kit.suite import Draw, Setup
-from ctxsteward.evals.suites.results import result, run
+from ctxsteward.evals.suites.results import play_one, result
 from ctxsteward.schemas.eval_result import EvalResult, GateResult
 
 DRAW = Draw("verbatim", "docs", 1)
@@ -19,7 +19,7 @@ DRAW = Draw("verbatim", "docs", 1)
 def played() -> EvalResult:
     """One scenario of a suite, held to those of its shipped gates that one scenario can decide: its promises."""
     setup, suite = Setup(), suite_named("verbatim")
-    scenarios = list(run([DRAW], setup))
+    scenarios = [play_one(DRAW, setup)]
     gates = {name: each for name, each in shipped_gates()["verbatim"].items() if each[0].is_promise("rate")}
     return result(suite, scenarios, split="docs", setup=setup, gates=gates, when="2026-11-22")
 
@@ -65,7 +65,7 @@ def test_a_gate_that_failed_stands_at_0_until_it_passes() -> None:
 def test_a_run_with_an_undecided_gate_has_neither_passed_nor_failed() -> None:
     setup, suite = Setup(), suite_named("verbatim")
     gates = {"earlier_shown": (Gate(rule="at_least", bound=0.8),)}
-    found = result(suite, list(run([DRAW], setup)), split="docs", setup=setup, gates=gates, when="2026-11-22")
+    found = result(suite, [play_one(DRAW, setup)], split="docs", setup=setup, gates=gates, when="2026-11-22")
     found = found.model_copy(update={"suite": "of ours, small"})
     telemetry.tell_eval(found)
     assert telemetry.board().numbers("eval.run.count")["of ours, small", "undecided"] == 1

@@ -117,29 +117,26 @@ def _rows(bills: Mapping[str, Mapping[str, Bill]]) -> Iterator[CostRow]:
             summed.setdefault(name, Bill()).add(bill)
     together = {ALL: summed} if len(bills) > 1 else {}
     for label, by_strategy in {**bills, **together}.items():
+        everything = by_strategy[EVERYTHING]
         for name, bill in by_strategy.items():
-            yield _row(label, name, bill, by_strategy[EVERYTHING])
-
-
-def _row(label: str, name: str, bill: Bill, everything: Bill) -> CostRow:
-    return CostRow(
-        runs_of=label,
-        strategy=name,
-        runs=bill.runs,
-        calls=bill.calls,
-        raw_tokens=bill.tokens,
-        priced_tokens=round(bill.priced, 1),
-        raw_ratio=round(bill.tokens / everything.tokens, 4),
-        priced_ratio=round(bill.priced / everything.priced, 4),
-        prefix_reuse=round(bill.cached_tokens / bill.tokens, 4),
-        compactions=bill.rewrites,
-        breaks=bill.breaks,
-        over_budget=round(bill.over_budget / bill.calls, 4),
-        invalid=round(bill.invalid / bill.calls, 4),
-        task_shown=round(bill.task_shown / bill.runs, 4),
-        task_reachable=round(bill.task_reachable / bill.runs, 4),
-        values_shown=round(bill.values_shown / bill.values_used, 4) if bill.values_used else None,
-    )
+            yield CostRow(
+                runs_of=label,
+                strategy=name,
+                runs=bill.runs,
+                calls=bill.calls,
+                raw_tokens=bill.tokens,
+                priced_tokens=round(bill.priced, 1),
+                raw_ratio=round(bill.tokens / everything.tokens, 4),
+                priced_ratio=round(bill.priced / everything.priced, 4),
+                prefix_reuse=round(bill.cached_tokens / bill.tokens, 4),
+                compactions=bill.rewrites,
+                breaks=bill.breaks,
+                over_budget=round(bill.over_budget / bill.calls, 4),
+                invalid=round(bill.invalid / bill.calls, 4),
+                task_shown=round(bill.task_shown / bill.runs, 4),
+                task_reachable=round(bill.task_reachable / bill.runs, 4),
+                values_shown=round(bill.values_shown / bill.values_used, 4) if bill.values_used else None,
+            )
 
 
 def missed_bars(rows: Sequence[CostRow]) -> list[str]:

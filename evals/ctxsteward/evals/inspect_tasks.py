@@ -27,10 +27,9 @@ from ctxsteward.envelope import Budgets
 
 from .canaries import normalize, shows
 from .inspect_messages import messages_of
-from .sealed_openings import refuse_sealed
 from .suites.catalogue import suite_named
 from .suites.kit.play import AskMoment, play, request_of
-from .suites.kit.suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Setup, Split, drawn
+from .suites.kit.suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Setup, Split, drawn, refuse_sealed
 
 SCENARIOS, ASKS = 4, 10
 """Default number of scenarios of a task, and of questions per scenario."""

@@ -145,17 +145,10 @@ def interval(parts: Sequence[ScenarioPart], *, is_rate: bool) -> Interval | None
     return bounds
 
 
-class RepeatDeviations(NamedTuple):
-    """Standard deviations of a figure in its own unit."""
+def repeat_deviations(scenarios: Sequence[Sequence[ScenarioPart]]) -> tuple[float, float | None] | None:
+    """Return the standard deviations between repeats of a scenario and between scenarios without chance within them.
 
-    within: float
-    """Between repeats of one scenario."""
-    between: float | None
-    """Between scenarios, without the part due to chance within them; None for a single scenario."""
-
-
-def repeat_deviations(scenarios: Sequence[Sequence[ScenarioPart]]) -> RepeatDeviations | None:
-    """Compute deviations over repeated scenarios with equal weights; None if no scenario has two scored repeats.
+    Scenarios have equal weights; a single one has no second deviation. None if no scenario has two scored repeats.
 
     >>> rows = [[ScenarioPart(1, 2), ScenarioPart(2, 2)], [ScenarioPart(0, 2), ScenarioPart(1, 2)]]
     >>> [round(deviation, 3) for deviation in repeat_deviations(rows)]
@@ -171,7 +164,7 @@ def repeat_deviations(scenarios: Sequence[Sequence[ScenarioPart]]) -> RepeatDevi
     within = squares / freedom
     by_chance = within * fmean(1 / len(repeated) for repeated in values)
     between = sqrt(max(0.0, variance_of(means) - by_chance)) if len(means) > 1 else None
-    return RepeatDeviations(sqrt(within), between)
+    return sqrt(within), between
 
 
 def promise_detects(scenarios: int) -> float:

@@ -80,12 +80,28 @@ class ModelRun:
         """Return the setup with the model in it; its calls are charged to the suite."""
         counts = self._counts.setdefault(suite, Counter())
         model = self._model.charged(suite=suite)
-        return replace(
-            base,
-            in_loop=model.name,
-            summarizer=_CountedSummarizer(ModelSummarizer(model), counts),
-            selector=_CountedSelector(ModelSelector(model, deadline_seconds=SELECTION_SECONDS), counts),
-        )
+        by_model = ModelSummarizer(model)
+        select = ModelSelector(model, deadline_seconds=SELECTION_SECONDS)
+
+        def summarizer(source: SummarizerInput, *, budget_tokens: int) -> Summary:
+            summary = by_model(source, budget_tokens=budget_tokens)
+            origin = summary.origin
+            if origin is not None:
+                counts["summaries"] += 1
+                counts["summaries_fell_back"] += bool(origin.fell_back)
+                counts["grounded"] += origin.grounded
+                counts["refused"] += sum(origin.refused.values())
+            return summary
+
+        def selector(request: SelectionRequest) -> Ranking:
+            ranking = select(request)
+            counts["selections"] += 1
+            counts["selections_fell_back"] += ranking.strategy != selector.__name__
+            return ranking
+
+        # the names under which results and findings give the two
+        summarizer.__name__, selector.__name__ = "model", "llm"
+        return replace(base, in_loop=model.name, summarizer=summarizer, selector=selector)
 
     def told(self, suite: str) -> list[str]:
         """Return lines on a suite's calls, their cost, and the fallbacks to rules."""
@@ -103,33 +119,3 @@ class ModelRun:
         )
         lines.append(f"selections: {counts['selections']:,}, of them {counts['selections_fell_back']:,} fell back")
         return lines
-
-
-class _CountedSummarizer:
-    __name__ = "model"
-
-    def __init__(self, inner: ModelSummarizer, counts: Counter[str]) -> None:
-        self._inner, self._counts = inner, counts
-
-    def __call__(self, source: SummarizerInput, *, budget_tokens: int) -> Summary:
-        summary = self._inner(source, budget_tokens=budget_tokens)
-        origin = summary.origin
-        if origin is not None:
-            self._counts["summaries"] += 1
-            self._counts["summaries_fell_back"] += bool(origin.fell_back)
-            self._counts["grounded"] += origin.grounded
-            self._counts["refused"] += sum(origin.refused.values())
-        return summary
-
-
-class _CountedSelector:
-    __name__ = "llm"
-
-    def __init__(self, inner: ModelSelector, counts: Counter[str]) -> None:
-        self._inner, self._counts = inner, counts
-
-    def __call__(self, request: SelectionRequest) -> Ranking:
-        ranking = self._inner(request)
-        self._counts["selections"] += 1
-        self._counts["selections_fell_back"] += ranking.strategy != self.__name__
-        return ranking

@@ -66,20 +66,6 @@ class ModelCall:
     """The transcript's messages so far."""
 
 
-@dataclass(slots=True, kw_only=True)
-class CallTally:
-    """Counts over many calls."""
-
-    calls: int = 0
-    over_budget: int = 0
-    compactions: int = 0
-    shallow: int = 0
-    """Compactions that saved less than a tenth."""
-    refs: int = 0
-    faults: list[str] = field(default_factory=list)
-    head_grown: int = 0
-
-
 def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -> Iterator[ModelCall]:
     """Append a transcript to an empty session, and yield each model call just before its assistant message.
 
@@ -114,24 +100,14 @@ def open_session(store: Store, transcript: Transcript, *, profile: Profile | Non
     return store.session(transcript.session, tools=transcript.tools, system=transcript.system, profile=profile)
 
 
-def check(call: ModelCall, tally: CallTally) -> None:
-    """Check one call and add its faults to the tally."""
+def check(call: ModelCall) -> list[str]:
+    """Return the faults of one call."""
     envelope, session = call.envelope, call.session
-    name = f"{session.id} call {call.number}"
-    openai, anthropic = envelope.render("openai-chat"), envelope.render("anthropic")
-    tally.calls += 1
-    faults = [f"openai: {fault}" for fault in openai_faults(openai)]
-    faults += [f"anthropic: {fault}" for fault in anthropic_faults(anthropic)]
+    faults = [f"openai: {fault}" for fault in openai_faults(envelope.render("openai-chat"))]
+    faults += [f"anthropic: {fault}" for fault in anthropic_faults(envelope.render("anthropic"))]
     faults += budget_faults(envelope, session)
-    faults += _shown_faults(envelope, session, call.wires, tally)
-    for report in envelope.reports:
-        tally.compactions += 1
-        if report.pre_tokens - report.post_tokens < 0.1 * report.pre_tokens:
-            tally.shallow += 1
-    for section in envelope.sections.values():
-        tally.over_budget += section.name == "dynamic" and section.overflow_tokens > 0
-    tally.head_grown += any(finding.kind == "head_budget_grown" for finding in envelope.findings)
-    tally.faults += [f"{name}: {fault}" for fault in faults]
+    faults += _shown_faults(envelope, session, call.wires)
+    return [f"{session.id} call {call.number}: {fault}" for fault in faults]
 
 
 def budget_faults(envelope: Envelope, session: Session) -> Iterator[str]:
@@ -167,20 +143,27 @@ def _must_tokens(envelope: Envelope, session: Session) -> int:
     )
 
 
-def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire], tally: CallTally) -> Iterator[str]:
+def named_messages(envelope: Envelope, session: Session) -> set[int]:
+    """Return the ordinals that an envelope shows whole, that bullets cite, or that its text names."""
+    text = "\x00".join(span.text for span in spans(envelope))
+    cited = {Ref.parse(ref).ordinal for bullet in session.state.bullets for ref in bullet.citations}
+    named = {int(number) for number in re.findall(r"§(\d+)", text) if 0 < int(number) <= session.state.ordinal}
+    return _shown_whole(envelope) | cited | named
+
+
+def _shown_whole(envelope: Envelope) -> set[int]:
+    return {ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs if fragment.kind == "group"}
+
+
+def _shown_faults(envelope: Envelope, session: Session, wires: Sequence[Wire]) -> Iterator[str]:
     state = session.state
     text = "\x00".join(span.text for span in spans(envelope))
-    shown = {
-        ordinal for fragment in envelope.dynamic.fragments for ordinal in fragment.refs if fragment.kind == "group"
-    }
+    shown = _shown_whole(envelope)
     bullets = state.bullets
     for bullet in bullets:
         if not bullet.citations:
             yield "a bullet without citation"
-    refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations} | shown
-    refs |= {int(number) for number in re.findall(r"§(\d+)", text) if 0 < int(number) <= state.ordinal}
-    for ordinal in refs:
-        tally.refs += 1
+    for ordinal in named_messages(envelope, session):
         if encode_wire(session.resolve(f"§{ordinal}")) != encode_wire(wires[ordinal - 1]):
             yield f"§{ordinal} resolves to other bytes"
     if state.task not in shown and not any(f"§{state.task}" in bullet.citations for bullet in bullets):

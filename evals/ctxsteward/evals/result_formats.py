@@ -78,7 +78,7 @@ def _suite(result: EvalResult, earlier: EvalResult | None) -> Iterator[str]:
         yield (
             f"| {metric.name} | {figure(metric, metric.value)} | {interval(metric)} "
             f"|{f' {deviations(metric)} |' if repeats else ''} {metric.checks:,} "
-            f"| {distinct(metric)} | {', '.join(map(_gate, gates))} "
+            f"| {distinct(metric)} | {', '.join(f'{MARKS[gate.verdict]} {gate.rule}' for gate in gates)} "
             f"| {', '.join(filter(None, (notices(metric, gate) for gate in gates)))} | {delta(metric, earlier)} |"
         )
     yield from _failures(result)
@@ -201,10 +201,6 @@ def delta(metric: MetricResult, earlier: EvalResult | None) -> str:
     worse = metric.value < was if metric.better == "higher" else metric.value > was
     scale, unit = (100, " points") if metric.kind == "rate" else (1, "")
     return f"{scale * (metric.value - was):+.3g}{unit}{' worse' if worse else ''}"
-
-
-def _gate(gate: GateResult) -> str:
-    return f"{MARKS[gate.verdict]} {gate.rule}"
 
 
 def comparison(compared: Sequence[ResultComparison]) -> str:

@@ -166,11 +166,8 @@ SURE = 0.05
 ROUNDING = 1e-12
 
 
-class ScenarioPair(NamedTuple):
-    """A scenario's part of a figure in both runs."""
-
-    before: ScenarioPart
-    after: ScenarioPart
+ScenarioPair = tuple[ScenarioPart, ScenarioPart]
+"""A scenario's part of a figure before and after."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,8 +329,8 @@ def _common(before: EvalResult, after: EvalResult) -> tuple[tuple[str, ...], tup
 
 def _figure(metric: MetricResult, before: EvalResult, after: EvalResult, common: Sequence[str]) -> FigureComparison:
     rows = [result.by_scenario.get(metric.name, {}) for result in (before, after)]
-    pairs = [ScenarioPair(rows[0][id], rows[1][id]) for id in common if id in rows[0] and id in rows[1]]
-    pairs = [pair for pair in pairs if pair.before.checks and pair.after.checks]
+    pairs = [(rows[0][id], rows[1][id]) for id in common if id in rows[0] and id in rows[1]]
+    pairs = [(was, now) for was, now in pairs if was.checks and now.checks]
     values = [_value(metric, [pair[side] for pair in pairs]) if pairs else None for side in (0, 1)]
     if not pairs:  # nothing to compare, but show the value of either run
         alone = [[row[id] for id in common if id in row and row[id].checks] for row in rows]
@@ -359,7 +356,7 @@ def _figure(metric: MetricResult, before: EvalResult, after: EvalResult, common:
         high=high,
         p=p,
         scenarios=len(pairs),
-        differing=len(_differing(pairs)),
+        differing=sum(was != now for was, now in pairs),
         is_surely=surely,
     )
 
@@ -374,32 +371,24 @@ def _half_width(metric: MetricResult, pairs: Sequence[ScenarioPair]) -> float | 
     count = len(pairs)
     if count < 2:
         return None
-    sides = [_residuals(metric, [pair[side] for pair in pairs]) for side in (0, 1)]
+
+    def residuals(parts: Sequence[ScenarioPart]) -> list[float]:
+        whole = _sum(parts)
+        if metric.kind == "count":
+            return [part.total - whole.total / count for part in parts]
+        return [(part.total - whole.total / whole.checks * part.checks) / whole.checks for part in parts]
+
+    sides = [residuals([pair[side] for pair in pairs]) for side in (0, 1)]
     variance = sum((now - was) ** 2 for was, now in zip(*sides, strict=True)) * count / (count - 1)
     return student_quantile(count - 1) * sqrt(variance)
-
-
-def _residuals(metric: MetricResult, parts: Sequence[ScenarioPart]) -> list[float]:
-    if metric.kind == "count":
-        mean = sum(part.total for part in parts) / len(parts)
-        return [part.total - mean for part in parts]
-    checks = sum(part.checks for part in parts)
-    value = sum(part.total for part in parts) / checks
-    return [(part.total - value * part.checks) / checks for part in parts]
-
-
-def _differing(pairs: Sequence[ScenarioPair]) -> list[ScenarioPair]:
-    return [pair for pair in pairs if pair.before != pair.after]
 
 
 def _p(metric: MetricResult, pairs: Sequence[ScenarioPair]) -> float | None:
     """Return how often swapping the runs of scenarios makes a difference as large; equal pairs change nothing."""
     if not pairs:
         return None
-    differing = _differing(pairs)
-
     sums = [_sum([pair[side] for pair in pairs]) for side in (0, 1)]
-    steps = [ScenarioPart(now.total - was.total, now.checks - was.checks) for was, now in differing]
+    steps = [ScenarioPart(now.total - was.total, now.checks - was.checks) for was, now in pairs if was != now]
 
     def distance(swaps: Sequence[bool]) -> float:
         moved = _sum([step for step, swap in zip(steps, swaps, strict=True) if swap])

@@ -19,9 +19,8 @@ from ctxsteward.envelope import Budgets
 from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.steward.gate.port import GateReport, Guard, GuardScores, judge_guards
 
-from .sealed_openings import refuse_sealed
 from .suites.catalogue import suite_named
-from .suites.kit.suite import LONG_TURNS, ScenarioResult, Setup, Split, drawn
+from .suites.kit.suite import LONG_TURNS, ScenarioResult, Setup, Split, drawn, refuse_sealed
 from .suites.results import play_one
 
 MARGINS = {"rate": 0.02, "mean": 0.05, "ratio": 0.05, "count": 0.0}

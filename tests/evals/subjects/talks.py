@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ctxsteward.evals.subjects import Dialogue, Subject, Task
-from ctxsteward.evals.subjects.port import FunctionSubject
+from ctxsteward.evals.subjects.port import FunctionDialogue, Strategy
 from ctxsteward.evals.suites.kit.play import AskMoment, CallMoment, EndMoment, Moment, play
 from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Scenario, Setup
 from ctxsteward.schemas.message import Wire
@@ -19,6 +20,17 @@ TALK: tuple[Wire, ...] = tuple(
     for n in range(12)
 )
 ASK = Ask(metric="shown", after=12, question="Where is item 3?", wants=("703",))
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSubject:
+    """A function as a subject."""
+
+    name: str
+    strategy: Strategy
+
+    def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
+        return FunctionDialogue(self.strategy, task, tokens)
 
 
 def scenario(messages: Sequence[Wire] = TALK, *asks: Ask) -> Scenario:

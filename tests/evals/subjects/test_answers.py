@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from ctxsteward.evals.subjects import Conversation, Prompt
-from ctxsteward.evals.subjects.port import FunctionSubject
 from ctxsteward.evals.suites.kit.suite import Draw, Setup
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.message import Wire
 
-from .talks import ASK, TALK, Kept, Made, asked, ended, last_call, moments
+from .talks import ASK, TALK, FunctionSubject, Kept, Made, asked, ended, last_call, moments
 
 HELLO: Wire = {"role": "user", "content": "hello"}
 

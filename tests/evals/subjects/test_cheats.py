@@ -14,8 +14,7 @@ from ctxsteward.evals.prompt_cost import Sizer
 from ctxsteward.evals.subjects import Conversation, Prompt
 from ctxsteward.evals.subjects.ours import EnvelopeDialogue
 from ctxsteward.evals.suites.citation_checks import references_resolve
-from ctxsteward.evals.suites.compression import PlantedCanary, judge
-from ctxsteward.evals.suites.kit import Score
+from ctxsteward.evals.suites.compression import judge
 from ctxsteward.evals.suites.kit.play import (
     LOOKUP_SLACK_CHARS,
     SEARCH_HITS,
@@ -25,7 +24,7 @@ from ctxsteward.evals.suites.kit.play import (
     asked_within_budget,
     reaches,
 )
-from ctxsteward.evals.suites.kit.suite import PlayCounts, Setup, UnscoredCheck
+from ctxsteward.evals.suites.kit.suite import PlayCounts, Setup
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.message import Wire
 
@@ -104,7 +103,7 @@ def test_a_reference_to_a_message_that_nobody_said_does_not_resolve() -> None:
     made = archive(lambda self: Prompt(messages=[user("see [m3] and [m99]")], references={"[m3]": 3, "[m99]": 99}))
     with pytest.raises(IndexError):
         made.open(None, None).resolve("[m99]")  # type: ignore[arg-type, attr-defined]
-    scores = {score.at: score.value for score in references_resolve(ended(moments(made))) if isinstance(score, Score)}
+    scores = {score.at: score.value for score in references_resolve(ended(moments(made))) if score.value is not None}
     assert scores == {"[m3]": 1, "[m99]": 0}
 
 
@@ -176,7 +175,7 @@ def test_a_rewrite_that_is_denied_breaks_the_prefix() -> None:
 
     judge_of_prefix = PrefixJudge()
     last = last_call(moments(denies))
-    assert [score.value for score in judge_of_prefix.read("prefix", last) if isinstance(score, Score)] == [0]
+    assert [score.value for score in judge_of_prefix.read("prefix", last) if score.value is not None] == [0]
 
 
 def test_a_compaction_that_is_claimed_where_nothing_changed_is_none() -> None:
@@ -193,15 +192,16 @@ def test_what_is_shown_is_not_lost() -> None:
     def gives_up(conversation: Conversation) -> Prompt:
         return Prompt(messages=conversation.messages[-3:], lost=frozenset(range(1, 1_000)))
 
-    scores = [score.value for score in accounted("accounted", ended(moments(gives_up))) if isinstance(score, Score)]
+    scores = [score.value for score in accounted("accounted", ended(moments(gives_up))) if score.value is not None]
     assert scores == [1] * 8 + [0] * 3 + [1]
 
 
 @pytest.mark.parametrize("summary", ["", "Item 3 is somewhere."])
 def test_outdated_values_in_added_words_count_whatever_the_summary_is_said_to_be(summary: str) -> None:
     moved = (*TALK[:10], {"role": "user", "content": "Item 3 is on shelf 888 now."}, TALK[11])
-    planted = PlantedCanary(
-        canary=TypedCanary(kind="updated_value", value="888", ordinals=(4, 11), stale=("703",)), query="item 3"
+    planted = (
+        TypedCanary(kind="updated_value", value="888", ordinals=(4, 11), stale=("703",)),
+        "item 3",
     )
     says = {
         "own words": "So far: item 3 is to be found at 703.",
@@ -213,7 +213,7 @@ def test_outdated_values_in_added_words_count_whatever_the_summary_is_said_to_be
             for score in judge(
                 planted, asked(moments(lambda _, t=text: Prompt(messages=[user(t)], summary=summary), moved, ASK))
             )
-            if score.metric == "updates_followed" and isinstance(score, Score)
+            if score.metric == "updates_followed" and score.value is not None
         )
         for what, text in says.items()
     }
@@ -258,7 +258,7 @@ def test_a_dialogue_that_passes_for_ours_is_judged_as_anybodys() -> None:
 
     found = moments(Made(Passes))
     assert last_call(found).ours is None
-    assert [type(score) for score in accounted("accounted", ended(found))] == [UnscoredCheck]
+    assert [score.value for score in accounted("accounted", ended(found))] == [None]
 
 
 def test_a_request_to_anthropic_that_breaks_ends_the_scenario_with_its_own_error() -> None:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.subjects.http import MAX_ANSWER_BYTES, HttpSubject
+from ctxsteward.evals.subjects.http import MAX_ANSWER_BYTES, HttpDialogue
 from ctxsteward.evals.subjects.port import Archive, Index
+from ctxsteward.evals.subjects.registry import NamedSubject
 from ctxsteward.evals.suites.kit.play import reaches
 from ctxsteward.schemas import InputError
 
 from .servers import serving
-from .talks import ASK, TALK, asked, last_call, moments
+from .talks import ASK, TALK, Made, asked, last_call, moments
 
 Respond = Callable[[BaseHTTPRequestHandler], None]
 
@@ -64,7 +65,7 @@ def test_a_server_that_keeps_no_conversation_is_judged() -> None:
         give(request, json.dumps({"messages": question(request)["messages"][-20:]}).encode())
 
     with serving(handler(newest)) as address:
-        found = moments(HttpSubject(address), TALK * 3, ASK)
+        found = moments(NamedSubject(address), TALK * 3, ASK)
     assert last_call(found).prompt.messages == list((TALK * 3)[15:35])
     assert asked(found).prompt.messages[-1] == {"role": "user", "content": ASK.question}
 
@@ -92,7 +93,7 @@ def test_a_server_is_told_all_that_there_is_and_may_resolve_and_search() -> None
         give(request, json.dumps(answer).encode())
 
     with serving(handler(respond)) as address:
-        found = moments(HttpSubject(address), TALK, ASK)
+        found = moments(NamedSubject(address), TALK, ASK)
         moment = asked(found)
         assert isinstance(moment.dialogue, Archive)
         assert isinstance(moment.dialogue, Index)
@@ -160,8 +161,11 @@ UNWELL: dict[str, tuple[Respond, str]] = {
 
 @pytest.mark.parametrize(("respond", "told"), UNWELL.values(), ids=UNWELL)
 def test_what_a_server_does_instead_of_answering_is_told(respond: Respond, told: str) -> None:
-    with serving(handler(respond)) as address, pytest.raises(InputError) as refused:
-        moments(HttpSubject(address, answer_seconds=0.3))
+    with serving(handler(respond)) as address:
+        subject = Made(lambda task, tokens: HttpDialogue(address, task, 0.3))
+        subject.name = address
+        with pytest.raises(InputError) as refused:
+            moments(subject)
     assert told in str(refused.value)
     assert address in str(refused.value)
 
@@ -178,7 +182,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
             """Whoever asked has gone."""
 
     with serving(handler(respond)) as address, pytest.raises(InputError, match="an answer of more than 64 MB"):
-        moments(HttpSubject(address))
+        moments(NamedSubject(address))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +190,7 @@ def test_an_answer_without_end_is_cut_off() -> None:
 )
 def test_an_address_where_nobody_answers_is_told(address: str) -> None:
     with pytest.raises(InputError, match=r"no answer .+; start it first"):
-        moments(HttpSubject(address, answer_seconds=2))
+        moments(Made(lambda task, tokens: HttpDialogue(address, task, 2)))
 
 
 @pytest.mark.parametrize("texts", [None, "one", [1], {"a": "b"}])
@@ -197,6 +201,6 @@ def test_a_search_of_a_server_that_is_no_list_is_told(texts: object) -> None:
         give(request, json.dumps(sent).encode())
 
     with serving(handler(respond)) as address:
-        moment = last_call(moments(HttpSubject(address)))
+        moment = last_call(moments(NamedSubject(address)))
         with pytest.raises(InputError, match=r"`search` gave .+; give a list of texts"):
             reaches(moment, 1, "item 0", "700")

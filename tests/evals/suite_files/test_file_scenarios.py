@@ -9,7 +9,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets
 from ctxsteward.evals.subjects import Conversation
-from ctxsteward.evals.subjects.port import FunctionSubject, Strategy
+from ctxsteward.evals.subjects.port import Strategy
 from ctxsteward.evals.subjects.registry import subject_named
 from ctxsteward.evals.suite_files.file_scenarios import play_job, with_room
 from ctxsteward.evals.suite_files.suite_reader import load_suite
@@ -17,6 +17,8 @@ from ctxsteward.evals.suites.kit.suite import Setup
 from ctxsteward.evals.suites.results import played
 from ctxsteward.schemas.eval_result import EvalResult
 from ctxsteward.schemas.message import Wire
+
+from ..subjects.talks import FunctionSubject
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "support-desk.yaml"
 HEAD = "schema_version: 1\nname: desk\nabout: What was said is shown.\n"
@@ -134,7 +136,7 @@ def test_a_cached_price_is_the_file_s(tmp_path: Path) -> None:
 def test_a_long_system_prompt_has_room_unless_the_team_set_one(tmp_path: Path) -> None:
     text = HEAD + TALK.replace("    messages:", f"    system: {'Be kind to people. ' * 200}\n    messages:") + ALL + "}"
     assert figures(text, tmp_path)["shown"] == 1
-    scenario = load_suite(tmp_path / "s.yaml").jobs[0].scenario
+    scenario = load_suite(tmp_path / "s.yaml").jobs[0]
     team = Setup(budgets=Budgets(system_tokens=50))
     assert with_room(team, scenario) is team
     assert with_room(Setup(), scenario).budgets.system_tokens > 800
@@ -145,9 +147,9 @@ def test_a_long_system_prompt_has_room_unless_the_team_set_one(tmp_path: Path) -
 
 def test_the_budget_is_the_scenario_s_then_the_suite_s(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(HEAD + "budget_tokens: 70\n" + TALK + ALL + "}", encoding="utf-8")
-    assert load_suite(tmp_path / "s.yaml").jobs[0].scenario.budget_tokens == 70
+    assert load_suite(tmp_path / "s.yaml").jobs[0].budget_tokens == 70
     text = (
         HEAD + "budget_tokens: 70\n" + TALK.replace("    messages:", "    budget_tokens: 90\n    messages:") + ALL + "}"
     )
     (tmp_path / "s.yaml").write_text(text, encoding="utf-8")
-    assert load_suite(tmp_path / "s.yaml").jobs[0].scenario.budget_tokens == 90
+    assert load_suite(tmp_path / "s.yaml").jobs[0].budget_tokens == 90

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ctxsteward.evals.subjects.registry import subject_named
-from ctxsteward.evals.suite_files.run_record import RunHead, RunRecord, Shard, merged, run_head
+from ctxsteward.evals.suite_files.run_record import RunHead, RunRecord, Shard, merged, merged_result, run_head
 from ctxsteward.evals.suites.gates import Gate
 from ctxsteward.evals.suites.kit import EvalSuite, Metric, Score
 from ctxsteward.evals.suites.kit.suite import ScenarioResult, ScoreTally, Setup
@@ -154,8 +154,8 @@ def test_merged_parts_are_what_one_run_would_have_been(tmp_path: Path) -> None:
     (run,) = merged(parts(tmp_path, IDS[4:], IDS[:4]))
     assert run == whole
     gates = {"shown": (Gate(rule="at_least", bound=0.9),)}
-    result = run.result(gates, "2026-11-23")
-    assert result == whole.result(gates, "2026-11-23")
+    result = merged_result(run, gates, "2026-11-23")
+    assert result == merged_result(whole, gates, "2026-11-23")
     assert (result.scenarios, result.metrics[0].value, result.passed) == (7, round(6 / 7, 6), False)
     assert [miss.scenario for miss in result.misses] == [IDS[4]]
     assert result.reproduce == "again"

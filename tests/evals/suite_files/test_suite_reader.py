@@ -52,8 +52,8 @@ def loaded(folder: Path, text: str = GOOD, **beside: str) -> str:
 def test_the_example_is_read_whole() -> None:
     suite = load_suite(EXAMPLE)
     assert [job.id for job in suite.jobs] == ["support-desk/refund", "support-desk/delivery"]
-    assert [len(job.scenario.asks) for job in suite.jobs] == [2, 1]
-    assert [job.scenario.budget_tokens for job in suite.jobs] == [400, 400]
+    assert [len(job.asks) for job in suite.jobs] == [2, 1]
+    assert [job.budget_tokens for job in suite.jobs] == [400, 400]
     assert suite.gates["orders_shown"] == (Gate(rule="at_least", bound=1),)
     assert [metric.name for metric in suite.eval_suite.metrics] == [
         "shown",
@@ -80,7 +80,7 @@ def test_inline_and_beside_are_the_same_suite(tmp_path: Path) -> None:
     head, _, _ = GOOD.partition("scenarios:")
     row = {
         "id": "refund",
-        "messages": [dict(message) for message in inline[0].scenario.messages],
+        "messages": [dict(message) for message in inline[0].messages],
         "asks": [{"after": 4, "question": "Which order?", "wants": ["W-1"], "of": [1], "metric": "orders"}],
     }
     assert loaded(tmp_path, f"{head}scenarios: c.jsonl\n", c=json.dumps(row)) == ""

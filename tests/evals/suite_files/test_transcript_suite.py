@@ -11,7 +11,6 @@ import pytest
 from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.evals.suite_files.suite_reader import load_suite
 from ctxsteward.evals.suite_files.transcript_suite import (
-    DraftSettings,
     SuiteDraft,
     draft_suite,
     pieces,
@@ -23,7 +22,6 @@ from ...needs import PUBLIC_DATA
 from .test_drafting import talk
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
-SETTINGS = DraftSettings(name="desk")
 STATED = "My membership number is MX-4471 since last autumn."
 SECRETS = ("ada@lovelace.org", "4111 1111 1111 1111", "+1 415 555 2671", "ghp_" + "a1B2" * 9)
 
@@ -35,7 +33,7 @@ def write(folder: Path, name: str, *conversations: list[dict[str, Any]]) -> Path
 
 
 def draft(*paths: Path, **settings: Any) -> SuiteDraft:
-    return draft_suite(paths, DraftSettings(**({"name": "desk"} | settings)))
+    return draft_suite(paths, **({"name": "desk"} | settings))
 
 
 def test_a_draft_is_read_back_with_its_asks_and_holds_no_gates_yet(tmp_path: Path) -> None:
@@ -43,7 +41,7 @@ def test_a_draft_is_read_back_with_its_asks_and_holds_no_gates_yet(tmp_path: Pat
     draft(tmp_path).write(tmp_path / "s.yaml")
     suite = load_suite(tmp_path / "s.yaml")
     (job,) = suite.jobs
-    (ask,) = job.scenario.asks
+    (ask,) = job.asks
     assert (ask.wants, ask.of, ask.after, ask.kind) == (("MX-4471",), (1,), 22, "identifier")
     assert suite.is_draft
     assert "  # log.jsonl: said in message 1 of 22\n" in (tmp_path / "s.yaml").read_text(encoding="utf-8")
@@ -78,18 +76,18 @@ def test_nothing_private_reaches_the_files_and_the_report_counts_it(tmp_path: Pa
     text = (tmp_path / "s.yaml").read_text(encoding="utf-8") + (tmp_path / "s.jsonl").read_text(encoding="utf-8")
     for secret in (*SECRETS, "base64"):
         assert secret not in text
-    assert made.report.redacted == {"email": 5, "card": 1, "phone": 1, "secret": 1}
-    assert made.report.left_out == {"part of a message: image_url": 1}
+    assert made.redacted == {"email": 5, "card": 1, "phone": 1, "secret": 1}
+    assert made.left_out == {"part of a message: image_url": 1}
     kept = draft(tmp_path / "log.jsonl", redacts=False)
     assert SECRETS[0] in json.dumps(kept.scenarios[0].row())
-    assert not kept.report.redacted
+    assert not kept.redacted
 
 
 def test_a_sentence_that_transcripts_share_is_a_template_and_not_asked_for(tmp_path: Path) -> None:
     own = "Please keep the whole journey under $640 for both travellers."
     made = draft(write(tmp_path, "log.jsonl", talk(STATED, own), talk(STATED)))
     assert [[ask.value for ask in scenario.asks] for scenario in made.scenarios] == [["$640"], []]
-    assert made.report.shared == 2
+    assert made.shared == 2
 
 
 def test_a_long_transcript_is_cut_where_a_person_speaks(tmp_path: Path) -> None:
@@ -125,7 +123,7 @@ def test_a_turn_longer_than_a_conversation_is_cut_off_behind_a_result() -> None:
 
 def test_short_conversations_are_left_out_and_counted(tmp_path: Path) -> None:
     made = draft(write(tmp_path, "log.jsonl", talk(STATED), talk(after=1)))
-    assert (len(made.scenarios), made.report.left_out) == (1, {"conversation with too few turns": 1})
+    assert (len(made.scenarios), made.left_out) == (1, {"conversation with too few turns": 1})
     with pytest.raises(InputError, match=r"no conversation in 1 transcripts: conversation with too few turns \(1\)"):
         draft(write(tmp_path, "short.jsonl", talk(after=1)))
 

@@ -10,7 +10,7 @@ from ctxsteward.evals.subjects import Prompt
 from ctxsteward.evals.suites import agents
 from ctxsteward.evals.suites.agents import LONG_STEPS, WEIGHTS, kept, resolvable, valid
 from ctxsteward.evals.suites.kit.play import BudgetJudge, EndMoment
-from ctxsteward.evals.suites.kit.suite import Draw, Score, Scores, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, Scores, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
@@ -44,7 +44,7 @@ def test_an_orphaned_result_is_invalid_for_both_providers() -> None:
 
 
 def values(scores: Scores) -> dict[str, float]:
-    return {score.metric: score.value for score in scores if isinstance(score, Score)}
+    return {score.metric: score.value for score in scores if score.value is not None}
 
 
 def budget() -> BudgetJudge:
@@ -73,7 +73,7 @@ def test_results_that_are_not_shown_or_not_whole_are_seen() -> None:
 
     def resolved(wires: Sequence[Wire]) -> list[float]:
         ended = EndMoment(dialogue=by, wires=wires, last=last, references={})
-        return [score.value for score in resolvable(ended) if isinstance(score, Score)]
+        return [score.value for score in resolvable(ended) if score.value is not None]
 
     assert resolved(said) == [1]
     assert resolved([*said[:2], other, other]) == [0, 0]

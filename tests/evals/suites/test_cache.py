@@ -188,4 +188,4 @@ def test_without_a_seal_the_suite_is_red() -> None:
 def played(setup: Setup | None = None, *, auditor: cache.Auditor = audit) -> Iterator[Score]:
     scenario = cache.make(Draw("cache", "docs", 2))
     found = cache.play_cache(scenario, setup or Setup(), PlayCounts(), auditor=auditor)
-    return (score for score in found if isinstance(score, Score))
+    return (score for score in found if score.value is not None)

@@ -10,9 +10,9 @@ from ctxsteward.evals.canaries import KINDS, TypedCanary
 from ctxsteward.evals.prompt_cost import Prices
 from ctxsteward.evals.subjects.ours import EnvelopeDialogue
 from ctxsteward.evals.suites import compression
-from ctxsteward.evals.suites.compression import CanaryQuestion, PlantedCanary, judge, late_cpu
+from ctxsteward.evals.suites.compression import CanaryQuestion, judge, late_cpu
 from ctxsteward.evals.suites.kit.play import CallMoment, ConversationCost, EndMoment, PrefixJudge, accounted, play
-from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, UnscoredCheck, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
@@ -44,10 +44,10 @@ def test_a_builder_that_drops_the_last_raw_turn_is_not_sound() -> None:
 
 
 def judged(said: str, canary: TypedCanary) -> dict[str, float]:
-    planted = PlantedCanary(canary=canary, query="zzz")
+    planted = (canary, "zzz")
     ask = CanaryQuestion(metric="canaries_shown", after=2, question="Anything else?", wants=(), planted=(planted,))
     moment = asked(ask, {"role": "user", "content": said}, {"role": "assistant", "content": "Fine."})
-    return {score.metric: score.value for score in judge(planted, moment) if isinstance(score, Score)}
+    return {score.metric: score.value for score in judge(planted, moment) if score.value is not None}
 
 
 RULE = TypedCanary(kind="safety_rule", value="never restart it", ordinals=(1,))
@@ -79,7 +79,7 @@ def test_messages_of_compactions_that_nobody_recorded_are_not_accounted_for() ->
         if isinstance(moment, EndMoment):
             assert isinstance(moment.dialogue, EnvelopeDialogue)
             moment.dialogue.lost.clear()
-            scores = [score.value for score in accounted("accounted", moment) if isinstance(score, Score)]
+            scores = [score.value for score in accounted("accounted", moment) if score.value is not None]
     assert len(scores) == len(scenario.messages)
     assert 0 < sum(scores) < len(scores)
 
@@ -100,7 +100,7 @@ def test_bytes_that_change_before_the_turn_are_seen() -> None:
     prefix = PrefixJudge()
     same, other = calls("one", "two", "three"), calls("one", "2", "three")
     scores = [score for call in (same[0], same[1], other[2]) for score in prefix.read("prefix_stable", call)]
-    assert [score.value for score in scores if isinstance(score, Score)] == [1, 0]
+    assert [score.value for score in scores if score.value is not None] == [1, 0]
 
 
 def test_bytes_that_change_cost_more() -> None:
@@ -118,8 +118,8 @@ def test_bytes_that_change_cost_more() -> None:
 
 def test_late_builds_are_held_against_early_ones() -> None:
     assert late_cpu([9.0, *[1.0] * 15, *[3.0] * 5], 2) == Score("late_cpu_ratio", 3.0)
-    assert isinstance(late_cpu([1.0] * 30, 0), UnscoredCheck)
-    assert isinstance(late_cpu([1.0] * 12, 1), UnscoredCheck)
+    assert late_cpu([1.0] * 30, 0).value is None
+    assert late_cpu([1.0] * 12, 1).value is None
 
 
 def test_cpu_is_read_from_the_clock_it_is_given() -> None:
@@ -137,9 +137,9 @@ def test_every_kind_is_planted_where_it_says() -> None:
             assert one.turns == draw.turns
             last = one.asks[-1]
             assert isinstance(last, CanaryQuestion)
-            assert {planted.canary.kind for planted in last.planted} == set(KINDS)
-            for planted in last.planted:
-                assert planted.canary.value in str(one.messages[planted.said_at - 1]["content"])
+            assert {canary.kind for canary, _ in last.planted} == set(KINDS)
+            for canary, _ in last.planted:
+                assert canary.value in str(one.messages[canary.ordinals[-1] - 1]["content"])
 
 
 def test_results_outgrow_the_budget_and_messages_come_again() -> None:

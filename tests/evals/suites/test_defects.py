@@ -11,7 +11,7 @@ from ctxsteward.evals.documents import block_of
 from ctxsteward.evals.subjects.registry import subject_named
 from ctxsteward.evals.suites import catalogue
 from ctxsteward.evals.suites.gates import shipped_gates
-from ctxsteward.evals.suites.kit.suite import NOT_ASKED, Draw, EvalSuite, PlayCounts, Setup, UnscoredCheck
+from ctxsteward.evals.suites.kit.suite import NOT_ASKED, Draw, EvalSuite, PlayCounts, Setup
 
 from ... import defects
 from ...defects import BLOCK, ROOT, Row, Verdict, is_sure, played, read_defects, tried
@@ -45,7 +45,7 @@ def asked_of_nobody_else(suite: EvalSuite) -> set[str]:
         return {metric.name for metric in suite.metrics}
     setup = Setup(subject=subject_named("everything"))
     found = list(suite.scores(suite.make(Draw(suite.name, "ci", 1)), setup, PlayCounts()))
-    return {one.metric for one in found if isinstance(one, UnscoredCheck) and one.reason == NOT_ASKED}
+    return {one.metric for one in found if one.value is None and one.why == NOT_ASKED}
 
 
 @pytest.mark.parametrize("name", catalogue.NAMES)

@@ -7,7 +7,7 @@ import pytest
 from ctxsteward.evals.canaries import normalize, shows
 from ctxsteward.evals.suites import goal_continuity
 from ctxsteward.evals.suites.goal_continuity import AimState, Checkpoint, judge
-from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Score, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
@@ -48,7 +48,7 @@ def judged(known: AimState) -> dict[str, float]:
         {"role": "user", "content": "Todo: order the oak worktop."},
         {"role": "assistant", "content": "Fine."},
     ]
-    return {score.metric: score.value for score in judge(known, asked(ask, *said)) if isinstance(score, Score)}
+    return {score.metric: score.value for score in judge(known, asked(ask, *said)) if score.value is not None}
 
 
 def task(wants: str, *, outdated: tuple[str, ...] = (), is_open: bool = True, said_at: int = 1) -> AimState:

@@ -13,7 +13,7 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.suites import governance
 from ctxsteward.evals.suites.governance import PROFILE, GovernanceRun, StewardWorld, moment
 from ctxsteward.evals.suites.governance_scripts import HERE, THERE, PlantedSentence, Story, Teller, Visit
-from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Scores, Setup, UnscoredCheck, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Scores, Setup, drawn
 from ctxsteward.evals.suites.kit.talk import head
 from ctxsteward.schemas import Unapproved
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
@@ -55,7 +55,7 @@ def leaks(kind: str, tenant: str, *authors: str) -> dict[str, float]:
 
 
 def found(scores: Scores) -> Iterator[Score]:
-    return (score for score in scores if isinstance(score, Score))
+    return (score for score in scores if score.value is not None)
 
 
 def test_what_got_too_far_is_found() -> None:
@@ -142,13 +142,13 @@ def test_a_bad_canary_that_stays_is_found(run: GovernanceRun) -> None:
     list(governance.night_of(run, 1, HERE))
     list(governance.night_of(run, 2, HERE, canary_share=0.5))
     scores = list(governance.canary(run))
-    assert not any(isinstance(score, UnscoredCheck) for score in scores)
+    assert not any(score.value is None for score in scores)
     assert [score.value for score in found(iter(scores)) if score.metric == "rolled_back"] == [0, 0]
 
 
 def test_without_a_canary_nothing_is_said_of_rollbacks(run: GovernanceRun) -> None:
     scores = [score for score in governance.canary(run) if score.metric == "rolled_back"]
-    assert [type(score) for score in scores] == [UnscoredCheck]
+    assert [score.value for score in scores] == [None]
 
 
 def test_a_night_that_commits_again_is_found(run: GovernanceRun) -> None:

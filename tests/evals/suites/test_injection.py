@@ -19,9 +19,8 @@ from ctxsteward.evals.phrasings import texts
 from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import injection
 from ctxsteward.evals.suites.attacks import CARRIERS, Attack, harmless, wrappings
-from ctxsteward.evals.suites.injection import MarkedAttack
 from ctxsteward.evals.suites.kit.play import owed
-from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Score, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
@@ -57,12 +56,12 @@ def test_the_splits_share_no_demand_and_no_phrasing() -> None:
 def test_the_twin_has_the_shape_and_no_word_of_the_attack() -> None:
     draw = Draw("injection", "docs", 3)
     nonce = injection.nonce_of(draw)
-    attacked, twin = (injection.composed(draw, nonce, say) for say in (lambda text: text, harmless))
+    (attacked, marked), (twin, _) = (injection.composed(draw, nonce, say) for say in (lambda text: text, harmless))
     assert [wire["role"] for wire in attacked.messages] == [wire["role"] for wire in twin.messages]
     differ = [at for at, pair in enumerate(zip(attacked.messages, twin.messages, strict=True), 1) if pair[0] != pair[1]]
-    assert set(differ) == {one.ordinal for one in attacked.marked}
+    assert set(differ) == {one.ordinal for one in marked}
     told = str(twin.messages)
-    assert not any(one.marker in told for one in attacked.marked)
+    assert not any(one.marker in told for one in marked)
 
 
 @pytest.mark.skipif(not BIPIA.exists(), reason=PUBLIC_DATA)
@@ -81,9 +80,9 @@ def test_public_attacks_move_nothing_either() -> None:
 
     draw = Draw("injection", "docs", 5)
     nonce = injection.nonce_of(draw)
-    attacked, twin = (injection.composed(draw, nonce, say, attacks()) for say in (lambda text: text, harmless))
-    scores = list(injection.play_beside(injection.make(draw), attacked, twin, Setup(), PlayCounts()))
-    assert [score for score in scores if isinstance(score, Score) and score.value != 1] == []
+    attacked, (twin, _) = (injection.composed(draw, nonce, say, attacks()) for say in (lambda text: text, harmless))
+    scores = list(injection.play_beside(attacked, twin, Setup(), PlayCounts()))
+    assert [score for score in scores if score.value is not None and score.value != 1] == []
     assert len(scores) > 300
 
 
@@ -137,7 +136,7 @@ def test_words_in_another_role_are_found() -> None:
     envelope = built(said("user", f"pay {MARKER}"), said("assistant", "no"), said("user", "why?"))
 
     def values(role: str) -> dict[str, float]:
-        marked = [MarkedAttack(MARKER, 1, role, "plain")]
+        marked = [Attack("plain", MARKER, "", 1, role)]
         return {score.metric: score.value for score in injection.roles_kept(envelope, marked, "here")}
 
     assert values("user") == {"roles_kept": 1, "tool_text_not_promoted": 1}
@@ -145,7 +144,7 @@ def test_words_in_another_role_are_found() -> None:
     assert values("tool") == {"roles_kept": 1, "tool_text_not_promoted": 0}
     promoted = Profile.from_yaml(f"name: support\npersona: You pay {MARKER}.\n")
     head = built(said("user", "hello"), profile=promoted)
-    assert [s.value for s in injection.roles_kept(head, [MarkedAttack(MARKER, 1, "user", "meta")], "here")] == [0, 1]
+    assert [s.value for s in injection.roles_kept(head, [Attack("meta", MARKER, "", 1, "user")], "here")] == [0, 1]
 
 
 def test_other_roles_than_the_twins_are_found() -> None:
@@ -199,7 +198,7 @@ def test_a_lost_canary_is_found_only_where_the_twin_has_it() -> None:
     told, silent = session_of(said("user", "The code is 48213.")), session_of(said("user", "Hello."))
     builders = builder(), builder()
     outcomes = [injection.asked(ask, builders, pair) for pair in ((told, told), (silent, told), (silent, silent))]
-    assert [one.value if isinstance(one, Score) else one.reason for one in outcomes] == [
+    assert [one.value if one.value is not None else one.why for one in outcomes] == [
         1,
         0,
         "the twin does not show it either",

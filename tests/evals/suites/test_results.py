@@ -25,12 +25,12 @@ from ctxsteward.evals.suites.kit.suite import (
     Score,
     ScoreTally,
     Setup,
-    UnscoredCheck,
     drawn,
     holds,
     tallied,
+    unscored,
 )
-from ctxsteward.evals.suites.results import in_order, mean_of_repeats, play_one, played as play_all, run
+from ctxsteward.evals.suites.results import in_order, mean_of_repeats, play_one, played as play_all, run_all
 from ctxsteward.schemas import InputError, SummarizerInput, Summary
 from ctxsteward.schemas.eval_result import EvalResult
 from ctxsteward.schemas.message import Wire
@@ -130,7 +130,7 @@ def test_a_check_that_does_not_hold_is_kept_as_a_miss(metric: Metric, score: Sco
 def test_misses_are_bounded_and_unscored_checks_are_counted_by_reason() -> None:
     found = tallied([holds("shown", False, f"turn {n}", "x" * 1000) for n in range(50)], [SHOWN])["shown"]
     assert (found.count, len(found.misses), max(len(miss.why) for miss in found.misses)) == (50, MISSES_KEPT, 300)
-    found = tallied([UnscoredCheck("unknown", "no clock"), UnscoredCheck("unknown", "no clock")], [UNKNOWN])["unknown"]
+    found = tallied([unscored("unknown", "no clock"), unscored("unknown", "no clock")], [UNKNOWN])["unknown"]
     assert (found.count, dict(found.unscored)) == (0, {"no clock": 2})
     assert tallied([], [SHOWN])["shown"] == ScoreTally()
 
@@ -146,8 +146,8 @@ def without_time(results: list[ScenarioResult]) -> list[ScenarioResult]:
 
 
 def test_several_processes_give_the_scores_of_one() -> None:
-    alone = list(run(DRAWS, Setup(), workers=1))
-    shared = in_order(list(run(DRAWS, Setup(), workers=2)), DRAWS)
+    alone = [one for _, one in run_all([(draw, Setup()) for draw in DRAWS])]
+    shared = in_order([one for _, one in run_all([(draw, Setup()) for draw in DRAWS], workers=2)], DRAWS)
     assert without_time(alone) == without_time(shared)
     assert all(one.turns >= 50 and one.builds >= one.turns and one.error is None for one in alone)
 
@@ -168,7 +168,7 @@ def local(source: SummarizerInput, *, budget_tokens: int) -> Summary:
 def test_a_setup_that_cannot_leave_its_process_is_refused_with_what_to_do() -> None:
     unpicklable = Setup(summarizer=lambda source, *, budget_tokens: Summary(bullets=()))
     with pytest.raises(InputError, match="run with one worker"):
-        list(run(DRAWS, unpicklable, workers=2))
+        list(run_all([(draw, unpicklable) for draw in DRAWS], workers=2))
     assert Setup(summarizer=local).describe()["summarizer"] == "local"
 
 
@@ -219,7 +219,7 @@ def test_repeats_of_few_scenarios_leave_their_interval_as_wide_as_few_scenarios_
 def test_what_one_repeat_missed_could_not_score_or_broke_off_at_is_told() -> None:
     unsure = replace(
         played(0, 0, 0),
-        tallies=played(0, 0, 0).tallies | {"shown": tallied([UnscoredCheck("shown", "no clock")], [SHOWN])["shown"]},
+        tallies=played(0, 0, 0).tallies | {"shown": tallied([unscored("shown", "no clock")], [SHOWN])["shown"]},
     )
     one = mean_of_repeats([played(0, 2, 2), played(0, 1, 2, error="KeyError: 'x'"), unsure])
     assert one.error == "repeat 2: KeyError: 'x'"

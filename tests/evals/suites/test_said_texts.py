@@ -8,12 +8,13 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from ctxsteward.evals.subjects import Conversation, Prompt
-from ctxsteward.evals.subjects.port import FunctionSubject
 from ctxsteward.evals.suites.kit import Scenario
 from ctxsteward.evals.suites.kit.play import CallMoment, play
 from ctxsteward.evals.suites.kit.said_texts import ELIDED, QUOTE_CHARS, SaidTexts, stands_alone, texts_of
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Setup
 from ctxsteward.schemas.message import Wire
+
+from ..subjects.talks import FunctionSubject
 
 PIECES = st.lists(st.sampled_from(["ab" * 10, "ba" * 12, "x", ELIDED, "ab" * 20 + ELIDED, "\n"]), max_size=8)
 WORDS = st.text(st.sampled_from("§1a-_ .中²"), max_size=6)

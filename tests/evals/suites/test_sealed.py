@@ -68,15 +68,15 @@ def test_what_is_planted_stands_in_no_message_that_does_not_plant_it() -> None:
     for draw in drawn("compression", "sealed", 4):
         made = suite_named("compression").make(draw)
         shown = [normalize(str(wire["content"])) for wire in made.messages]
-        for planted in made.asks[-1].planted:  # type: ignore[attr-defined]
-            at = {n for n, text in enumerate(shown, 1) if shows(text, planted.canary.value)}
-            assert at == {planted.said_at}, planted
+        for canary, _ in made.asks[-1].planted:  # type: ignore[attr-defined]
+            at = {n for n, text in enumerate(shown, 1) if shows(text, canary.value)}
+            assert at == {canary.ordinals[-1]}, canary
 
 
 def test_tools_and_formats_are_others() -> None:
     rng = Random(3)
     sealed = [pasted_content.tool_output(rng, THINGS, split="sealed") for _ in range(60)]
-    assert {output.name for output in sealed} == {name for name, _ in sealed_formats.TOOLS}
+    assert {name for name, _, _ in sealed} == {name for name, _ in sealed_formats.TOOLS}
     assert {name for name, _ in sealed_formats.TOOLS}.isdisjoint({name for name, _ in pasted_content.TOOLS})
     for name, make in sealed_formats.FORMATS.items():
         few, many = (make(Random(name), THINGS, rows).count("\n") for rows in (3, 30))
@@ -89,5 +89,5 @@ def test_attacks_are_wrapped_in_other_ways() -> None:
 
 
 def test_the_steward_s_gate_does_not_open_it() -> None:
-    with pytest.raises(InputError, match="is opened only by `ctxsteward evals run SUITE --sealed`"):
+    with pytest.raises(InputError, match="is opened on record only"):
         SuiteGate(split="sealed")

@@ -16,7 +16,7 @@ from rich.text import Text
 from ctxsteward.evals.intervals import promise_detects
 from ctxsteward.evals.subjects.registry import described
 from ctxsteward.evals.suite_files.suite_reader import load_suite
-from ctxsteward.evals.suite_files.transcript_suite import DraftSettings, SuiteDraft, draft_suite
+from ctxsteward.evals.suite_files.transcript_suite import SuiteDraft, draft_suite
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import shipped_gates
 from ctxsteward.schemas import InputError
@@ -107,14 +107,13 @@ def check_out(out: Path, overwrite: bool, read: Sequence[Path]) -> None:
 
 def drafted_table(draft: SuiteDraft) -> Table:
     """What became of the transcripts."""
-    report = draft.report
     kinds = Counter(ask.kind for scenario in draft.scenarios for ask in scenario.asks)
-    rows = [("files", report.files), ("transcripts", report.transcripts), ("conversations", len(draft.scenarios))]
-    rows += [("  that fit their budget whole: nothing is told apart", report.fit)] if report.fit else []
+    rows = [("files", draft.files), ("transcripts", draft.transcripts), ("conversations", len(draft.scenarios))]
+    rows += [("  that fit their budget whole: nothing is told apart", draft.fit)] if draft.fit else []
     rows += [("asks", sum(kinds.values())), *((f"  {kind}", count) for kind, count in sorted(kinds.items()))]
-    rows += [("asks that transcripts share, dropped", report.shared)]
-    rows += [("redacted", report.redacted.total()), *((f"  {kind}", n) for kind, n in sorted(report.redacted.items()))]
-    rows += [(f"left out: {reason}", count) for reason, count in sorted(report.left_out.items())]
+    rows += [("asks that transcripts share, dropped", draft.shared)]
+    rows += [("redacted", draft.redacted.total()), *((f"  {kind}", n) for kind, n in sorted(draft.redacted.items()))]
+    rows += [(f"left out: {reason}", count) for reason, count in sorted(draft.left_out.items())]
     return grid("drafted", "", rows=((name, f"{count:,}") for name, count in rows), numbers=("",))
 
 
@@ -177,25 +176,29 @@ def from_transcripts(
     Read the asks, drop what makes no sense, and write `status: kept`.
     """
     check_out(out, overwrite, paths)
-    settings = DraftSettings(
-        name=name or suite_name(out), max_messages=max_messages, min_turns=min_turns, asks=asks, redacts=redact
-    )
     with progress("transcripts", shown=not as_json) as tell:
-        draft = draft_suite(paths, settings, tell)
+        draft = draft_suite(
+            paths,
+            name=name or suite_name(out),
+            max_messages=max_messages,
+            min_turns=min_turns,
+            asks=asks,
+            redacts=redact,
+            tell=tell,
+        )
     written = draft.write(out)
     suite = load_suite(out)  # what is written can be read
-    report = draft.report
     if as_json:
         print_json(
             {
                 "suite": suite.document.name,
                 "files": [str(path) for path in written],
-                "transcripts": report.transcripts,
+                "transcripts": draft.transcripts,
                 "conversations": len(draft.scenarios),
                 "asks": sum(len(one.asks) for one in draft.scenarios),
-                "shared_asks": report.shared,
-                "redacted": dict(sorted(report.redacted.items())),
-                "left_out": dict(sorted(report.left_out.items())),
+                "shared_asks": draft.shared,
+                "redacted": dict(sorted(draft.redacted.items())),
+                "left_out": dict(sorted(draft.left_out.items())),
             }
         )
         return

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctxsteward.evals.suite_files.file_scenarios import FileJob
+from ctxsteward.evals.suite_files.file_scenarios import FileAsk, FileScenario
 from ctxsteward.evals.suite_files.run_record import RunRecord, Shard
 from ctxsteward.evals.suite_files.suite_reader import FileSuite, load_suite
 from ctxsteward.evals.suites import gates
@@ -30,7 +30,7 @@ def is_suite_file(suite: str) -> bool:
 
 def own_suite(
     path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None, full: bool
-) -> tuple[FileSuite, tuple[FileJob, ...], Gates]:
+) -> tuple[FileSuite, tuple[FileScenario, ...], Gates]:
     """The suite of a file, what of it is to be played, and its gates; `asked_gates` None: none are held."""
     if full:
         raise InputError(f"--full: {path} has the conversations that it has; leave the option out")
@@ -68,7 +68,8 @@ def judge_panel(
     """The models that judge a suite, less what finished scenarios have spent; a shard has its share of bounds."""
     if not judges:
         return None
-    if not any(ask.asked for job in jobs if isinstance(job, FileJob) for ask in job.asks):
+    asks = (ask for job in jobs if isinstance(job, FileScenario) for ask in job.asks)
+    if not any(isinstance(ask, FileAsk) and ask.asked for ask in asks):
         raise InputError(f"--judge-model: no ask of {file.path} is put to a model; add `judge: {{kind: model}}`")
     held, parts = file.document.judge, shard.of if shard else 1
     panel = JudgePanel(

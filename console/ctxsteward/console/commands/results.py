@@ -36,7 +36,7 @@ from ctxsteward.evals.result_formats import (
     wholly_unscored,
 )
 from ctxsteward.evals.result_history import ResultComparison, append, compare_runs
-from ctxsteward.evals.suite_files.run_record import MergedRun, merged
+from ctxsteward.evals.suite_files.run_record import RunHead, merged, merged_result
 from ctxsteward.evals.suites import gates
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import Gates, shipped_gates
@@ -334,13 +334,13 @@ def compare(
     note(summary(compared))
 
 
-def held(run: MergedRun, asked: str | None) -> Gates:
+def held(head: RunHead, asked: str | None) -> Gates:
     """The gates for one suite; `asked` None: none are held."""
     if asked is None:
         return {}
     if asked != SHIPPED_GATES:
-        return gates.load_gates(Path(asked)).get(run.head.name, {})
-    return run.head.gates or shipped_gates().get(run.head.name, {})
+        return gates.load_gates(Path(asked)).get(head.name, {})
+    return head.gates or shipped_gates().get(head.name, {})
 
 
 @click.command()
@@ -373,11 +373,11 @@ def merge(
     outputs.check()
     when = datetime.now(UTC).isoformat(timespec="seconds")
     runs = merged(records)
-    if asked_gates is not None and not any(held(run, asked_gates) for run in runs):
-        names = ", ".join(run.head.name for run in runs)
+    if asked_gates is not None and not any(held(head, asked_gates) for head, _ in runs):
+        names = ", ".join(head.name for head, _ in runs)
         raise InputError(f"--gate {asked_gates}: no gate over {names}; write some, or merge without --gate")
     try:
-        results = [run.result(held(run, asked_gates), when) for run in runs]
+        results = [merged_result(run, held(run[0], asked_gates), when) for run in runs]
     except InputError as error:
         if asked_gates is None or asked_gates == SHIPPED_GATES or not str(error).startswith("gate over"):
             raise

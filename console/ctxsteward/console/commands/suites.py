@@ -15,8 +15,7 @@ from pathlib import Path
 import click
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.evals import result_history as history, sealed_openings
-from ctxsteward.evals.documents import check_markers, check_output, write_blocks
+from ctxsteward.evals import result_history as history
 from ctxsteward.evals.model_runs import MEANT, ModelRun, price_of, run_model
 from ctxsteward.evals.phrasings import SPLITS, Split
 from ctxsteward.evals.subjects.registry import BASELINES, OURS, SUBJECTS, subject_named, try_out
@@ -28,7 +27,7 @@ from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.evals.suites.gates import Gates
 from ctxsteward.evals.suites.kit import EvalSuite
 from ctxsteward.evals.suites.kit.model_judges import PROMPT_VERSION, ModelJudge, judge_model
-from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn, refuse_sealed
 from ctxsteward.evals.suites.results import Job, play_one, played
 from ctxsteward.schemas import InputError, UnknownModel
 from ctxsteward.schemas.eval_result import EvalResult
@@ -66,24 +65,6 @@ MODEL_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SealedOptions:
-    """How the sealed split is opened."""
-
-    log: Path
-    """The ledger."""
-    show_misses: bool
-    write: Path | None
-    """A document for the figures."""
-
-    def check(self) -> None:
-        """Refuse a ledger or a document without a place before the split is played; say when it was opened last."""
-        check_output("--sealed-log", self.log, makes_folder=True)
-        if self.write is not None:
-            check_markers(self.write, sealed_openings.BLOCK)
-        note(sealed_openings.told(sealed_openings.read(self.log), self.log))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteOptions:
     """What is to be run."""
 
@@ -96,8 +77,6 @@ class SuiteOptions:
     only: tuple[str, ...]
     workers: int | None
     revision: str | None
-    sealed: SealedOptions | None
-    """Of the split ``sealed``, and only of it."""
     setup: Setup
     given: tuple[str, ...]
     """Options that shaped the setup, as they were written."""
@@ -136,9 +115,6 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
     record = RunRecord.open(asked.resume, [each.head(asked) for each in chosen]) if asked.resume else None
     run = KeptRun(asked.shard, record)
     earlier = outputs.recorded()
-    if asked.sealed is not None:
-        asked.sealed.check()
-    began = datetime.now(UTC).isoformat(timespec="seconds")
     results: list[EvalResult] = []
     with progress("evals", shown=not as_json) as tell:
         for one in chosen:
@@ -150,12 +126,6 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
             if asked.model_run is not None:  # it is in the loop of this suite, in one process
                 with_model = replace(asked, setup=asked.model_run.setup(asked.setup, one.suite.name), workers=1)
             result = _played(one, jobs, run, with_model, tell)
-            if asked.sealed is not None:  # its row stands in the ledger before the result is shown
-                only = (id for id in asked.only if id.startswith(f"{result.suite}/"))
-                shows = asked.sealed.show_misses
-                row = sealed_openings.opening(result, when=began, only=only, misses_shown=shows)
-                sealed_openings.append(asked.sealed.log, row)
-                result = result if shows else sealed_openings.without_misses(result)
             results.append(result)
             print_result(result, earlier, as_json)
             if plain is not None and asked.model_run is not None:
@@ -165,10 +135,6 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
         parts = f"part {asked.shard.number} of {asked.shard.of}" if asked.shard else "this run"
         raise InputError(f"{asked.suite}: {parts} has no scenario; ask for fewer parts or more scenarios")
     write_results(outputs, results, earlier)
-    if asked.sealed is not None and asked.sealed.write is not None:
-        open_split = {one.suite: one for one in outputs.recorded() if one.split == "ci"}
-        lines = sealed_openings.figures_beside(results, open_split)
-        write_blocks(asked.sealed.write, {sealed_openings.BLOCK: lines})
     conclude(results)
     return results
 
@@ -202,7 +168,7 @@ def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
     """What was asked for; each is there, with what it needs, before any is played."""
     if is_suite_file(asked.suite):
         if asked.split != "ci":
-            raise InputError(f"{asked.suite} has the conversations that it has: leave out --split and --sealed")
+            raise InputError(f"{asked.suite} has the conversations that it has: leave out --split")
         file, jobs, gates = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
         judge_panel(file, jobs, asked.judges, asked.setup, asked.shard)  # refuses judges without an ask
         return [ChosenSuite(file.eval_suite, jobs, gates, file)]
@@ -222,9 +188,7 @@ def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
         only = [Draw.parse(id) for id in asked.only]
         for draw in only:
             suite_named(draw.suite)
-            if (draw.split == "sealed") is not (asked.sealed is not None):
-                what = "a sealed scenario" if draw.split == "sealed" else "no sealed scenario"
-                raise InputError(f"--only {draw.id}: {what}; sealed ones, and no others, are played with --sealed")
+            refuse_sealed(draw.split)
             if asked.suite not in ("all", draw.suite):
                 raise InputError(f"--only {draw.id}: a scenario of {draw.suite}, not of {asked.suite}")
         return tuple(draw for draw in only if draw.suite == name)
@@ -281,7 +245,7 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
     which = [f"--only {id}" for id in asked.only if id.startswith(f"{name}/")]
     if not which and chosen.file is None:
         which = [f"--scenarios {len(chosen.jobs)}"]
-        which.insert(0, "--sealed" if asked.sealed else f"--split {asked.split}")
+        which.insert(0, f"--split {asked.split}")
     elif not which and asked.scenarios:
         which = [f"--scenarios {asked.scenarios}"]
     return " ".join([f"ctxsteward evals run {asked.suite if chosen.file else name}", *which, *asked.given])
@@ -299,23 +263,11 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 )
 @click.option(
     "--split",
-    type=click.Choice(SPLITS),
+    type=click.Choice([split for split in SPLITS if split != "sealed"]),
+    default="ci",
+    show_default=True,
     metavar="[ci|docs]",
-    help="Which seeds and words: docs is what rules may be tuned on.  [default: ci]",
-)
-@click.option("--sealed", is_flag=True, help="Open the sealed split, which nothing was tuned on; this is recorded.")
-@click.option("--show-misses", is_flag=True, help="Of the sealed split too, with their texts; this is recorded.")
-@click.option(
-    "--sealed-log",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help=f"Ledger of openings; default: {sealed_openings.FILE} beside --history, else here.",
-)
-@click.option(
-    "--write",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Put the sealed figures, and those of ci in --history, between the markers of this Markdown.",
+    help="Which seeds and words: docs is what rules may be tuned on.",
 )
 @click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
 @click.option("--full", is_flag=True, help="Four times as many scenarios.")
@@ -369,11 +321,7 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
 def run(
     suite: str,
     gates: str | None,
-    split: Split | None,
-    sealed: bool,
-    show_misses: bool,
-    sealed_log: Path | None,
-    write: Path | None,
+    split: Split,
     scenarios: int | None,
     full: bool,
     only: tuple[str, ...],
@@ -409,13 +357,12 @@ def run(
     asked = SuiteOptions(
         suite=suite,
         gates=gates,
-        split="sealed" if sealed else split or "ci",
+        split=split,
         scenarios=scenarios,
         full=full,
         only=only,
         workers=workers,
         revision=revision,
-        sealed=_sealed(split, sealed, show_misses, sealed_log, write, history, resume),
         setup=_repeating(read_setup(model, budgets, summarizer, profile, subject), models, repeat),
         given=(
             *_given(model, budgets, summarizer, profile, subject),
@@ -424,7 +371,7 @@ def run(
             *([f"--model-url {model_url}"] if model_url else []),
         ),
         judges=models,
-        model_run=_model_run(model_url, model_price, max_cost, subject, summarizer, resume, sealed),
+        model_run=_model_run(model_url, model_price, max_cost, subject, summarizer, resume),
         resume=resume,
         shard=read_shard(shard, resume, {"gate": gates, "junit": junit, "history": history}),
     )
@@ -440,7 +387,6 @@ def _model_run(
     subject: str,
     summarizer: str,
     resume: Path | None,
-    sealed: bool,
 ) -> ModelRun | None:
     """The model in the loop; raises `InputError` for options that do not go with it, or go with nothing else."""
     if named is None:
@@ -450,10 +396,8 @@ def _model_run(
         return None
     if subject != OURS or summarizer != "extractive":
         raise InputError("--model-url: compared with our builder by rules; leave out --subject and --summarizer")
-    if resume is not None or sealed:
-        raise InputError(
-            "--model-url: plays each suite twice, in one process; leave out --resume, --shard and --sealed"
-        )
+    if resume is not None:
+        raise InputError("--model-url: plays each suite twice, in one process; leave out --resume and --shard")
     model = run_model(named, os.environ.get(MODEL_KEY_VARIABLE) or None)
     return ModelRun(model, price=price_of(price) if price else None, max_dollars=max_cost)
 
@@ -465,31 +409,6 @@ def _repeating(setup: Setup, judges: Sequence[ModelJudge], repeat: int) -> Setup
         note(f"--repeat {repeat}: nothing varies here, every playing is the same; each scenario is played once")
         return setup
     return replace(setup, repeat=repeat)
-
-
-def _sealed(
-    split: Split | None,
-    sealed: bool,
-    show_misses: bool,
-    log: Path | None,
-    write: Path | None,
-    history: Path | None,
-    resume: Path | None,
-) -> SealedOptions | None:
-    """How the sealed split is opened; raises `InputError` for another way to it, and for its options without it."""
-    if sealed and split is not None:
-        raise InputError(f"--sealed --split {split}: give one of them; --sealed opens the split sealed")
-    if split == "sealed":
-        raise InputError("--split sealed: that split is opened by --sealed alone, which records the opening")
-    if sealed and resume is not None:
-        raise InputError(f"--resume {resume} beside --sealed: it would keep the misses of a split that shows none")
-    if sealed:
-        log = log or (history.parent if history else Path()) / sealed_openings.FILE
-        return SealedOptions(log=log, show_misses=show_misses, write=write)
-    for name, given in (("--show-misses", show_misses), ("--sealed-log", log), ("--write", write)):
-        if given:
-            raise InputError(f"{name}: an option of --sealed, which was not given")
-    return None
 
 
 def _given(

@@ -53,8 +53,8 @@ DO: Mapping[str, str] = {
     "memory_limit": "split it, or raise limit_bytes",
     "worker_died": "try it alone; then report it",
     "failed": "report it: a reader or harvester failed",
-    READS: "it is harvested once it changes, or by `steward run --full`",
 }
+READ_AGAIN = "it is harvested once it changes, or by `steward run --full`"
 
 
 def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _transcripts(
                 "reason": reason,
                 "now": now,
                 "detail": detail,
-                "do": DO.get(now, ""),
+                "do": READ_AGAIN if now == READS else DO.get(now, ""),
             }
 
 

@@ -84,18 +84,6 @@ class CanaryPhrasings(Phrasings):
         return CanarySentences(kinds=kinds, slots=self.slots, replies=self.replies)
 
 
-class StoryText(Phrasings):
-    """A conversation written by hand, and the values planted in it."""
-
-    name: str
-    language: Language
-    chatter: int
-    """Exchanges of small talk after each reply."""
-    lines: tuple[tuple[Literal["user", "assistant"], str], ...]
-    values: tuple[tuple[str, str, Texts], ...]
-    """Kind, newest form, older forms."""
-
-
 class TaskPhrasing(NamedTuple):
     """Something to do: ``order``, ``the oak worktop``, ``ordered``."""
 
@@ -213,9 +201,3 @@ def goal_phrasings(language: Language) -> Halves[GoalPhrasings]:
 def small_talk(language: Language) -> Halves[SmallTalkPool]:
     """Return the texts of small talk."""
     return load(f"talk.{language}", Halves[SmallTalkPool])
-
-
-@cache
-def story_texts() -> tuple[StoryText, ...]:
-    """Return the conversations written by hand."""
-    return TypeAdapter(tuple[StoryText, ...]).validate_python(read("stories")["stories"])

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -28,7 +27,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.message import Wire
 
-from .port import Dialogue, Prompt, Task
+from .port import Prompt, Task
 
 ANSWER_SECONDS = 120.0
 MAX_ANSWER_BYTES = 64 << 20
@@ -41,17 +40,6 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 _open = build_opener(_NoRedirects).open
-
-
-@dataclass(frozen=True, slots=True)
-class HttpSubject:
-    """A strategy server at an address."""
-
-    name: str
-    answer_seconds: float = ANSWER_SECONDS
-
-    def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
-        return HttpDialogue(self.name, task, self.answer_seconds)
 
 
 class HttpDialogue:

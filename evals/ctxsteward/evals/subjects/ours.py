@@ -5,33 +5,17 @@ Suites that check more than messages (seals, reports, forks) use the session and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
 
-from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Session
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
 from ctxsteward.envelope.history.tool_groups import text_of
 from ctxsteward.envelope.recall.model_tools import search_context
 from ctxsteward.envelope.render.text import fragment_spans
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ContextError, Ref
 from ctxsteward.schemas.message import Wire
 
-from .port import Prompt, Task
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvelopeSubject:
-    """Our builder as a `Subject`, with these budgets beside the task's and a store in memory per conversation."""
-
-    name: str = "ours"
-    budgets: Mapping[str, float] = field(default_factory=dict)
-    model: str = "gpt-4o"
-
-    def open(self, task: Task, tokens: Callable[[Wire], int]) -> EnvelopeDialogue:
-        budgets = Budgets.model_validate({"dynamic_tokens": task.budget_tokens, **self.budgets})
-        session = memory_store().session(task.id, system=task.system, tools=list(task.tools))
-        return EnvelopeDialogue(EnvelopeBuilder(self.model, budgets=budgets), session)
+from .port import Prompt
 
 
 class EnvelopeDialogue:

@@ -121,14 +121,6 @@ class Index(Protocol):
         """Return the texts that one search shows the model."""
 
 
-@runtime_checkable
-class Clock(Protocol):
-    """A dialogue whose clock can be set; the clock dates messages and expires references."""
-
-    def set_time(self, now: str) -> None:
-        """Set the current time in ISO 8601, UTC without a zone; before the first call the real time holds."""
-
-
 class Subject(Protocol):
     """A context strategy."""
 
@@ -157,14 +149,3 @@ class FunctionDialogue:
     def prompt(self, question: str | None = None) -> Answer:
         asked: list[Wire] = [] if question is None else [{"role": "user", "content": question}]
         return self._strategy(Conversation([*self._said, *asked], self._task.budget_tokens, self._tokens, self._task))
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSubject:
-    """A function as a subject."""
-
-    name: str
-    strategy: Strategy
-
-    def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
-        return FunctionDialogue(self.strategy, task, tokens)

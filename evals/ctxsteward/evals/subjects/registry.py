@@ -2,7 +2,7 @@
 
     my_package.context:newest      a function or a class of a module that can be imported from here
     context.py:newest              the same of a file
-    https://localhost:8000/context a server (`HttpSubject`)
+    https://localhost:8000/context a server (`HttpDialogue`)
     inspect:my_package:solver      an Inspect solver (`inspect_solver`)
 
 Raises `InputError` with the value found and what to write.
@@ -26,10 +26,11 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.message import Wire
 
 from . import answers, baselines
-from .http import HttpSubject
+from .http import HttpDialogue
 from .port import Dialogue, FunctionDialogue, Strategy, Subject, Task
 
 OURS = "ours"
+ADDRESSES = ("http://", "https://")
 DialogueType = Callable[[Task, Callable[[Wire], int]], Dialogue]
 FUNCTIONS: Mapping[str, Strategy] = {
     "everything": baselines.everything,
@@ -65,11 +66,13 @@ def described() -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class NamedSubject:
-    """A baseline or a Python path; each process loads it by name."""
+    """A baseline, a Python path or an address; each process loads it by name."""
 
     name: str
 
     def open(self, task: Task, tokens: Callable[[Wire], int]) -> Dialogue:
+        if self.name.startswith(ADDRESSES):
+            return HttpDialogue(self.name, task)
         if self.name in DIALOGUES:
             return DIALOGUES[self.name](task, tokens)
         strategy = FUNCTIONS.get(self.name) or loaded(self.name)
@@ -85,9 +88,7 @@ def subject_named(name: str) -> Subject | None:
     """Find a subject by name; None for ours. Loads a Python path at once, to report a wrong one before the run."""
     if name == OURS:
         return None
-    if name.startswith(("http://", "https://")):
-        return HttpSubject(name)
-    if name not in BASELINES:
+    if name not in BASELINES and not name.startswith(ADDRESSES):
         loaded(name)
     return NamedSubject(name)
 

@@ -1,7 +1,6 @@
 """Play a scenario of a suite file, and judge by code what would be sent.
 
-    job = FileJob(suite, scenario)
-    result = play_job(job, Setup())
+    result = play_job(scenario, Setup())
 
 Every such suite has the figures of `FIGURES`, which distinguish context strategies for any question: values shown,
 values outdated, sources reachable, cost of the calls. A figure that the file defines counts the asks that name it. A
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets
 
@@ -44,8 +42,8 @@ from ..suites.kit.suite import (
     Scores,
     Setup,
     Split,
-    UnscoredCheck,
     holds,
+    unscored,
 )
 from ..suites.results import play_made
 
@@ -93,6 +91,8 @@ class FileScenario(Scenario):
     """A conversation of a suite file."""
 
     name: str
+    metrics: tuple[Metric, ...]
+    """Figures of its suite."""
     budget_tokens: int
     stale_always: bool = False
     prices: Prices = field(default_factory=Prices)
@@ -101,33 +101,14 @@ class FileScenario(Scenario):
     def id(self) -> str:
         return f"{self.draw.suite}/{self.name}"
 
-
-class FileJob(NamedTuple):
-    """A conversation to play, with the figures of its suite: everything that another process needs."""
-
-    metrics: tuple[Metric, ...]
-    scenario: FileScenario
-
-    @property
-    def id(self) -> str:
-        return self.scenario.id
-
-    @property
-    def turns(self) -> int:
-        return self.scenario.turns
-
     @property
     def split(self) -> Split:
-        return self.scenario.draw.split
-
-    @property
-    def asks(self) -> Iterator[FileAsk]:
-        return (ask for ask in self.scenario.asks if isinstance(ask, FileAsk))
+        return self.draw.split
 
 
-def play_job(job: FileJob, setup: Setup) -> ScenarioResult:
+def play_job(scenario: FileScenario, setup: Setup) -> ScenarioResult:
     """Play and judge one conversation."""
-    return play_made(lambda: job.scenario, play_file, job.metrics, setup)
+    return play_made(lambda: scenario, play_file, scenario.metrics, setup)
 
 
 def play_file(scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
@@ -151,7 +132,7 @@ def play_file(scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
             case EndMoment(last=CallMoment()):
                 yield Score("cost_ratio", costs.ratio)
             case _:
-                yield UnscoredCheck("cost_ratio", "the conversation has no call: no assistant message after another")
+                yield unscored("cost_ratio", "the conversation has no call: no assistant message after another")
 
 
 def with_room(setup: Setup, scenario: FileScenario) -> Setup:
@@ -180,9 +161,7 @@ def judge(ask: FileAsk, moment: AskMoment, scenario: FileScenario) -> Scores:
     yield from sources(ask, moment)
 
 
-def put_to_raters(
-    ask: FileAsk, moment: AskMoment, scores: Sequence[Score | UnscoredCheck], setup: Setup, counts: PlayCounts
-) -> Scores:
+def put_to_raters(ask: FileAsk, moment: AskMoment, scores: Sequence[Score], setup: Setup, counts: PlayCounts) -> Scores:
     """Record the answers of code and of a person, and queue the case for model judges.
 
     Code answers yes if the ask is `shown` and not `stale`.
@@ -190,7 +169,7 @@ def put_to_raters(
     if not ask.asked and ask.label is None:
         return
     text = "\n\n".join(f"[{wire['role']}]\n" + "\n".join(texts_of(wire)) for wire in request_of(moment)["messages"])
-    figures = {score.metric: score.value for score in scores if isinstance(score, Score)}
+    figures = {score.metric: score.value for score in scores if score.value is not None}
     answers = {"label": ask.label}
     if "shown" in figures:
         answers = {"code": figures["shown"] == 1 and not figures.get("stale"), **answers}
@@ -201,7 +180,7 @@ def put_to_raters(
     if ask.asked and setup.judges:
         counts.cases.append(JudgeCase(ask.number, moment.at, ask.asked, text))
     elif ask.asked:
-        yield UnscoredCheck(JUDGED.name, NO_MODEL, moment.at)
+        yield unscored(JUDGED.name, NO_MODEL, moment.at)
 
 
 def own_score(ask: FileAsk, metric: Metric, moment: AskMoment, missing: list[str]) -> Score:
@@ -218,13 +197,13 @@ def own_score(ask: FileAsk, metric: Metric, moment: AskMoment, missing: list[str
     return holds(metric.name, not missing, moment.at, why)
 
 
-def sources(ask: FileAsk, moment: AskMoment) -> Iterator[Score | UnscoredCheck]:
+def sources(ask: FileAsk, moment: AskMoment) -> Iterator[Score]:
     """Score whether each message that an answer rests on can be reached."""
     for place in ask.of:
         text = normalize(moment.text_at(place))
         value = next((value for value in ask.wants if shows(text, value)), ask.wants[0])
         reached = reaches(moment, place, ask.question, value)
         if reached is None:
-            yield UnscoredCheck("reachable", NO_LOOKUP, moment.at)
+            yield unscored("reachable", NO_LOOKUP, moment.at)
         else:
             yield holds("reachable", reached, moment.at, f"nothing leads to message {place}")

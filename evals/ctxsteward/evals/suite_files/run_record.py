@@ -74,8 +74,6 @@ class RunHead(BaseModel):
     metrics: tuple[Metric, ...]
     scenarios: tuple[str, ...]
     """Ids of the whole run."""
-    scenarios_of_ci: int | None = None
-    """Only in records of earlier versions: least number of scenarios for a decided gate."""
     split: Split
     setup: dict[str, str | int | float | None]
     fingerprint: dict[str, str]
@@ -240,27 +238,24 @@ def _bytes(path: Path) -> bytes:
 # -- merging parts -----------------------------------------------------------------------------------------------
 
 
-class MergedRun(NamedTuple):
-    """One suite over all its parts."""
+MergedRun = tuple[RunHead, tuple[ScenarioResult, ...]]
+"""Head of one suite, and its scenarios over all parts in the order of the whole run."""
 
-    head: RunHead
-    played: tuple[ScenarioResult, ...]
-    """In the order of the whole run."""
 
-    def result(self, gates: Gates, when: str) -> EvalResult:
-        """Return the figures over all scenarios, with gates judged over the whole run."""
-        head = self.head
-        made = result(
-            head,
-            self.played,
-            split=head.split,
-            setup=head.setup,
-            gates=gates,
-            when=when,
-            revision=head.revision,
-            reproduce=head.reproduce,
-        )
-        return made.model_copy(update={"product": head.fingerprint["product"]})
+def merged_result(run: MergedRun, gates: Gates, when: str) -> EvalResult:
+    """Return the figures over all scenarios, with gates judged over the whole run."""
+    head, played = run
+    made = result(
+        head,
+        played,
+        split=head.split,
+        setup=head.setup,
+        gates=gates,
+        when=when,
+        revision=head.revision,
+        reproduce=head.reproduce,
+    )
+    return made.model_copy(update={"product": head.fingerprint["product"]})
 
 
 def merged(paths: Sequence[Path]) -> list[MergedRun]:
@@ -285,5 +280,5 @@ def merged(paths: Sequence[Path]) -> list[MergedRun]:
             ids = ", ".join(missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
             what = f"{name}: {len(missing)} of {len(head.scenarios)} scenarios are in no part: {ids}"
             raise InputError(f"{what}; run the parts that lack them, with --resume where one was killed")
-        runs.append(MergedRun(head, tuple(results[id] for id in head.scenarios)))
+        runs.append((head, tuple(results[id] for id in head.scenarios)))
     return runs

@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ctxsteward.envelope.transcripts.strict_json import decode, open_input
 from ctxsteward.schemas import InputError, InvalidMessage, Message
@@ -35,7 +35,7 @@ from ..suites.gates import Gates, for_all, gates_of
 from ..suites.kit.model_judges import JUDGED
 from ..suites.kit.said_texts import texts_of
 from ..suites.kit.suite import Draw, EvalSuite, Metric
-from .file_scenarios import FIGURES, FileAsk, FileJob, FileScenario, play_file
+from .file_scenarios import FIGURES, FileAsk, FileScenario, play_file
 
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 60
@@ -70,7 +70,7 @@ class FileSuite:
     path: Path
     document: SuiteFile
     eval_suite: EvalSuite
-    jobs: tuple[FileJob, ...]
+    jobs: tuple[FileScenario, ...]
     gates: Gates
     digest: str
     """SHA-256 of everything that figures depend on: the file, its conversations, its profiles."""
@@ -92,9 +92,15 @@ def load_suite(path: str | Path) -> FileSuite:
         metrics.append(JUDGED)
     gates = _gates(document, metrics, root)
     metric_by_name = {metric.name: metric for metric in metrics}
-    profiles = _Profiles(path, document, root)
+    profiles: dict[str, ProfileDocument] = {}
     jobs = tuple(
-        FileJob(tuple(metrics), _scenario(document, number, conversation, metric_by_name, profiles))
+        _scenario(
+            document,
+            number,
+            conversation,
+            metric_by_name,
+            _profile(conversation.value.profile, conversation.part, document, root, path, profiles),
+        )
         for number, conversation in enumerate(placed)
     )
     suite = EvalSuite(
@@ -103,13 +109,13 @@ def load_suite(path: str | Path) -> FileSuite:
         metrics=tuple(metrics),
         play=play_file,
         scenarios=len(jobs),
-        make=lambda draw: jobs[draw.number].scenario,
+        make=lambda draw: jobs[draw.number],
     )
     content = [
         document.model_dump(mode="json", exclude={"gates", "status", "scenarios", "asks"}),
         [conversation.value.model_dump(mode="json") for conversation in placed],
         [ask.model_dump(mode="json") for ask in document.asks],
-        profiles.dumped(),
+        {name: profile.model_dump(mode="json") for name, profile in sorted(profiles.items())},
     ]
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return FileSuite(path=path, document=document, eval_suite=suite, jobs=jobs, gates=gates, digest=digest)
@@ -214,7 +220,11 @@ def _with_asks_apart(
 
 
 def _scenario(
-    document: SuiteFile, number: int, placed: PlacedScenario, metrics: Mapping[str, Metric], profiles: _Profiles
+    document: SuiteFile,
+    number: int,
+    placed: PlacedScenario,
+    metrics: Mapping[str, Metric],
+    profile: ProfileDocument | None,
 ) -> FileScenario:
     scenario, part, _ = placed
     _check_messages(scenario.messages, part)
@@ -223,6 +233,7 @@ def _scenario(
     return FileScenario(
         draw=Draw(document.name, "ci", number),
         name=scenario.id,
+        metrics=tuple(metrics.values()),
         messages=scenario.messages,
         asks=tuple(
             replace(_ask(ask, at, scenario, texts, metrics), number=number, asked=_asked(ask, at, document))
@@ -230,7 +241,7 @@ def _scenario(
         ),
         system=scenario.system,
         tools=scenario.tools,
-        profile=profiles.of(scenario.profile, part),
+        profile=profile,
         budget_tokens=scenario.budget_tokens or document.budget_tokens,
         stale_always=document.judge.stale == "always",
         prices=Prices(cached=document.judge.cached_price),
@@ -336,27 +347,22 @@ def _check_values(ask: SuiteAsk, part: PlacedPart, text: str, *, is_kept_out: bo
             raise at.refused(what, "write it as it was said, or ask later")
 
 
-class _Profiles:
-    """Read each profile that the suite names once."""
-
-    def __init__(self, path: Path, document: SuiteFile, root: PlacedPart) -> None:
-        self._suite_path = path
-        self._suite_profile = document.profile
-        self._root = root
-        self._read: dict[str, ProfileDocument] = {}
-
-    def of(self, named: str | None, part: PlacedPart) -> ProfileDocument | None:
-        """Return the profile of a scenario that names `named`, or the suite's profile."""
-        name, at = (named, part) if named is not None else (self._suite_profile, self._root)
-        if name is None:
-            return None
-        if name not in self._read:
-            file = _beside(self._suite_path, name, at.at("profile"))
-            try:
-                self._read[name] = Profile.load(file)
-            except InputError as error:
-                raise at.at("profile").refused(str(error), "name a profile file, or leave it out") from error
-        return self._read[name]
-
-    def dumped(self) -> dict[str, Any]:
-        return {name: profile.model_dump(mode="json") for name, profile in sorted(self._read.items())}
+def _profile(
+    named: str | None,
+    part: PlacedPart,
+    document: SuiteFile,
+    root: PlacedPart,
+    path: Path,
+    read: dict[str, ProfileDocument],
+) -> ProfileDocument | None:
+    """Return the profile that a scenario names, else the suite's; each file is read once into `read`."""
+    name, at = (named, part) if named is not None else (document.profile, root)
+    if name is None:
+        return None
+    if name not in read:
+        file = _beside(path, name, at.at("profile"))
+        try:
+            read[name] = Profile.load(file)
+        except InputError as error:
+            raise at.at("profile").refused(str(error), "name a profile file, or leave it out") from error
+    return read[name]

@@ -1,6 +1,6 @@
 """Draft a suite from a team's own transcripts: conversations without personal data, and asks for people to review.
 
-    draft = draft_suite([Path("logs")], DraftSettings(name="support"))
+    draft = draft_suite([Path("logs")], name="support")
     draft.write(Path("support.yaml"))      # and support.jsonl beside it
 
 Each transcript is redacted and cut at turn boundaries into conversations, and each conversation gets asks (`drafts`). A
@@ -47,20 +47,6 @@ _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DraftSettings:
-    """How transcripts are cut and asked about."""
-
-    name: str
-    max_messages: int = 200
-    """A longer transcript is cut into several conversations."""
-    min_turns: int = 3
-    """A conversation with fewer user turns is left out."""
-    asks: int = 5
-    """Most asks of a conversation."""
-    redacts: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DraftedScenario:
     """A conversation with its drafted asks."""
 
@@ -83,10 +69,12 @@ class DraftedScenario:
         return head | {"messages": list(self.messages)}
 
 
-@dataclass(slots=True)
-class DraftReport:
-    """Counts of a drafting run."""
+@dataclass(slots=True, kw_only=True)
+class SuiteDraft:
+    """A draft in memory, and counts of what became of the transcripts."""
 
+    name: str
+    scenarios: tuple[DraftedScenario, ...] = ()
     files: int = 0
     transcripts: int = 0
     redacted: Counter[str] = field(default_factory=Counter)
@@ -97,15 +85,6 @@ class DraftReport:
     """Conversations that fit their budget whole, so that they distinguish no strategies."""
     shared: int = 0
     """Asks dropped because several transcripts share them."""
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteDraft:
-    """A draft in memory."""
-
-    settings: DraftSettings
-    scenarios: tuple[DraftedScenario, ...]
-    report: DraftReport
 
     def write(self, path: Path) -> tuple[Path, Path]:
         """Write the suite and the conversations file beside it; return both paths."""
@@ -124,7 +103,7 @@ class SuiteDraft:
             "# Drafted by rule from transcripts. Read the asks, drop or reword what makes no sense, and write",
             "# `status: kept`: then `ctxsteward evals run FILE --gate` holds the gates.",
             "schema_version: 1",
-            f"name: {self.settings.name}",
+            f"name: {self.name}",
             "about: What people said early in our own conversations is shown when it is asked for later.",
             "status: draft",
             "# Point gates: the figures of these conversations are held to the bounds, and not their 95 % intervals.",
@@ -161,34 +140,47 @@ def _scalar(text: str) -> str:
 
 
 def draft_suite(
-    paths: Sequence[Path], settings: DraftSettings, tell: Callable[[str], object] = lambda done: None
+    paths: Sequence[Path],
+    *,
+    name: str,
+    max_messages: int = 200,
+    min_turns: int = 3,
+    asks: int = 5,
+    redacts: bool = True,
+    tell: Callable[[str], object] = lambda done: None,
 ) -> SuiteDraft:
-    """Draft a suite; call `tell` with the session of each transcript."""
-    report = DraftReport()
+    """Draft a suite; call `tell` with the session of each transcript.
+
+    A transcript of more than `max_messages` is cut into several conversations. A conversation with fewer user turns
+    than `min_turns` is left out; the others get at most `asks` asks each.
+    """
+    draft = SuiteDraft(name=name)
     counter = Setup().counter()
+    redact = TextRedaction(redacts, draft)
     made: list[DraftedScenario] = []
     for path in files_of(paths):
-        report.files += 1
+        draft.files += 1
         for transcript in read_transcripts(path):
-            report.transcripts += 1
-            made += _scenarios(transcript, path.name, settings, counter, report)
+            draft.transcripts += 1
+            made += _scenarios(transcript, path.name, draft, redact, counter, max_messages, min_turns, asks * MORE)
             tell(transcript.session)
     times = Counter((ask.question, ask.value) for scenario in made for ask in set(scenario.asks))
     scenarios: dict[str, DraftedScenario] = {}
     for scenario in made:
         own = [ask for ask in scenario.asks if times[ask.question, ask.value] == 1]
-        report.shared += len(scenario.asks) - len(own)
-        asks = sorted(own[: settings.asks], key=lambda ask: (ask.place, ask.question))
+        draft.shared += len(scenario.asks) - len(own)
         id, number = scenario.id, 2
         while id in scenarios:  # two transcripts may have the same session id
             id, number = f"{scenario.id}-{number}", number + 1
-        scenarios[id] = replace(scenario, id=id, asks=tuple(asks))
+        chosen = sorted(own[:asks], key=lambda ask: (ask.place, ask.question))
+        scenarios[id] = replace(scenario, id=id, asks=tuple(chosen))
     if not scenarios:
-        reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(report.left_out.items()))
+        reasons = ", ".join(f"{reason} ({count})" for reason, count in sorted(draft.left_out.items()))
         raise InputError(
-            f"no conversation in {report.transcripts} transcripts: {reasons}; lower --min-turns, or pass other files"
+            f"no conversation in {draft.transcripts} transcripts: {reasons}; lower --min-turns, or pass other files"
         )
-    return SuiteDraft(settings, tuple(scenarios.values()), report)
+    draft.scenarios = tuple(scenarios.values())
+    return draft
 
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
@@ -208,7 +200,14 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
 
 
 def _scenarios(
-    transcript: Transcript, source: str, settings: DraftSettings, counter: TokenCounter, report: DraftReport
+    transcript: Transcript,
+    source: str,
+    draft: SuiteDraft,
+    redact: TextRedaction,
+    counter: TokenCounter,
+    max_messages: int,
+    min_turns: int,
+    most_asks: int,
 ) -> Iterator[DraftedScenario]:
     """Yield the conversations of one transcript, with more asks than wanted."""
     try:
@@ -217,25 +216,24 @@ def _scenarios(
         raise InputError(str(error)) from error
     demonstrates = transcript.format in formats_with("has_demonstrations")
     entries = [entry for entry in entries if not (demonstrates and entry.phase == "demo")]
-    redact = TextRedaction(settings.redacts, report)
     wires = [redact.message(wire) for wire in as_openai([entry.wire for entry in entries])[0]]
     between_people = transcript.format in formats_with("is_between_people")
     system = redact.text("\n\n".join(transcript.system)) or None
     tools = tuple(tool for tool in map(redact.json, transcript.tools) if isinstance(tool.get("function"), dict))
     base = _NOT_IN_IDS.sub("-", redact.text(transcript.session)).strip("-")[:100] or "conversation"
     wires = list(with_own_call_ids(wires))
-    cuts = list(pieces(wires, settings.max_messages))
+    cuts = list(pieces(wires, max_messages))
     for number, piece in enumerate(cuts, 1):
         turns = sum(wire["role"] == "user" for wire in piece)
-        if turns < settings.min_turns:
-            report.left_out["conversation with too few turns"] += 1
+        if turns < min_turns:
+            draft.left_out["conversation with too few turns"] += 1
             continue
         if fault := _fault(piece):
-            report.left_out[f"conversation that no provider would accept: {fault}"] += 1
+            draft.left_out[f"conversation that no provider would accept: {fault}"] += 1
             continue
         stated = [wire["role"] == "user" or (between_people and wire["role"] == "assistant") for wire in piece]
         tokens = sum(counter.message(Message.from_wire(wire)) for wire in piece)
-        report.fit += tokens <= _budget(tokens)
+        draft.fit += tokens <= _budget(tokens)
         yield DraftedScenario(
             id=base if len(cuts) == 1 else f"{base}-{number}",
             source=source,
@@ -243,7 +241,7 @@ def _scenarios(
             system=system,
             tools=tools,
             budget_tokens=_budget(tokens),
-            asks=tuple(drafted(piece, stated, most=settings.asks * MORE)),
+            asks=tuple(drafted(piece, stated, most=most_asks)),
         )
 
 
@@ -315,9 +313,9 @@ def _is_half_answered(piece: Sequence[Wire]) -> bool:
 class TextRedaction:
     """Redact personal data and secrets in messages, and count them by kind."""
 
-    def __init__(self, redacts: bool, report: DraftReport) -> None:
+    def __init__(self, redacts: bool, draft: SuiteDraft) -> None:
         self._redact = Redactor() if redacts else None
-        self._report = report
+        self._draft = draft
 
     def text(self, text: str) -> str:
         """Redact a text."""
@@ -325,7 +323,7 @@ class TextRedaction:
             return text
         before = Counter(_REDACTED.findall(text))
         clean = self._redact(text).text
-        self._report.redacted.update(Counter(_REDACTED.findall(clean)) - before)
+        self._draft.redacted.update(Counter(_REDACTED.findall(clean)) - before)
         return clean
 
     def json(self, value: Wire) -> Wire:
@@ -381,5 +379,5 @@ class TextRedaction:
         for part in content:
             if not (isinstance(part, dict) and isinstance(part.get("text"), str)):
                 kind = part.get("type", "part") if isinstance(part, dict) else "part"
-                self._report.left_out[f"part of a message: {kind}"] += 1
+                self._draft.left_out[f"part of a message: {kind}"] += 1
         return "\n".join(texts) or "[left out: no text]"

@@ -39,7 +39,7 @@ from .kit.play import (
     play,
     request_of,
 )
-from .kit.suite import LONG_TURNS, Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.suite import LONG_TURNS, Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, holds, unscored
 from .kit.talk import SmallTalk, answer, assistant, user
 
 STEPS = (3, 12)
@@ -117,7 +117,7 @@ class Loops:
         yield pasted.calls(*((id, name, arguments) for id, (name, arguments, _) in zip(ids, rows, strict=True)))
         yield self._break()
         yield assistant(self.talk.assistant())
-        yield from (self._answer(id, row.result) for id, row in zip(ids, rows, strict=True))
+        yield from (self._answer(id, result) for id, (_, _, result) in zip(ids, rows, strict=True))
         yield assistant(self.talk.assistant())
 
     def _never(self) -> Iterator[Wire]:
@@ -126,7 +126,7 @@ class Loops:
         ids, rows = self._calls(self.rng.randint(2, 4))
         yield pasted.calls(*((id, name, arguments) for id, (name, arguments, _) in zip(ids, rows, strict=True)))
         answered = self.rng.randint(0, len(ids) - 1)
-        yield from (self._answer(id, row.result) for id, row in list(zip(ids, rows, strict=True))[:answered])
+        yield from (self._answer(id, result) for id, (_, _, result) in list(zip(ids, rows, strict=True))[:answered])
         if self.rng.random() < 0.5:
             yield self._break()
         yield assistant(self.talk.assistant())
@@ -190,7 +190,7 @@ class Loops:
         ids, outputs = self._calls(calls, rows)
         named = ((id, name, arguments) for id, (name, arguments, _) in zip(ids, outputs, strict=True))
         yield pasted.calls(*named, text=self._says())
-        yield from (self._answer(id, row.result) for id, row in zip(ids, outputs, strict=True))
+        yield from (self._answer(id, result) for id, (_, _, result) in zip(ids, outputs, strict=True))
 
     def _calls(self, count: int, rows: int | None = None) -> tuple[list[str], list[pasted.PastedOutput]]:
         return [self._id() for _ in range(count)], [self._output(rows) for _ in range(count)]
@@ -333,7 +333,7 @@ def valid(moment: PromptMoment) -> Scores:
     faults = call_faults(request_of(moment))
     yield holds("valid_openai", not faults, moment.at, "; ".join(faults[:3]))
     if moment.prompt.anthropic is None:
-        yield UnscoredCheck("valid_anthropic", "the subject makes no request to Anthropic", moment.at)
+        yield unscored("valid_anthropic", "the subject makes no request to Anthropic", moment.at)
         return
     faults = anthropic_faults(moment.prompt.anthropic())
     yield holds("valid_anthropic", not faults, moment.at, "; ".join(faults[:3]))
@@ -375,7 +375,7 @@ def resolvable(ended: EndMoment) -> Scores:
     """Check at the end that each tool result is available: by number, in the last window, or by a shown reference."""
     places = [n for n, message in enumerate(ended.wires, 1) if message["role"] == "tool"]
     if not isinstance(ended.dialogue, (Archive, Outputs)) or ended.last is None:
-        yield UnscoredCheck("results_resolvable", "the subject has no references that resolve")
+        yield unscored("results_resolvable", "the subject has no references that resolve")
         return
     references = {place: reference for reference, place in ended.references.items()}
     for number, place in enumerate(places, 1):

@@ -31,6 +31,10 @@ class Attack(NamedTuple):
     kind: str
     marker: str
     text: str
+    ordinal: int = 0
+    """1-based place of its message once it stands in a conversation."""
+    role: str = ""
+    """Role of its message; ``tool`` for results in any dialect, ``system`` only for an appended system message."""
 
 
 Say = Callable[[str], str]

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
 from ctxsteward.envelope import (
     Envelope,
@@ -49,20 +50,6 @@ MESSAGES = 48
 """Messages from the beginning of the scenario."""
 PASSES = 60
 """Most passes of the drain after the store is back."""
-
-
-@dataclass(slots=True)
-class BrokenNetwork:
-    """A plan of faults with a switch: while the network is down, no request arrives and no answer returns."""
-
-    faults: SeededFaults
-    up: bool = True
-    well: bool = False
-
-    def __call__(self, method: Method, key: str) -> StoreFault:
-        if not self.up:
-            return StoreFault("dropped" if method == "put" else "error_before")
-        return StoreFault() if self.well else self.faults(method, key)
 
 
 def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: SimulatedClock, nonce: str) -> Store:
@@ -100,7 +87,14 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
     begins = rng.randrange(2, len(messages) // 2)
     ends = rng.randrange(begins + 8, len(messages) - 2)
     weights = {"dropped": 4.0, "lost_reply": 4.0, "late": 2.0, "error_before": 4.0, "error_after": 2.0, "slow": 3.0}
-    network = BrokenNetwork(SeededFaults(rng.randrange(10**9), put_fraction=0.3, put_weights=weights))  # type: ignore[arg-type]
+    faults = SeededFaults(rng.randrange(10**9), put_fraction=0.3, put_weights=weights)  # type: ignore[arg-type]
+    state: Literal["cut off", "failing", "well"] = "well"
+
+    def network(method: Method, key: str) -> StoreFault:
+        if state == "cut off":  # no request arrives and no answer returns
+            return StoreFault("dropped" if method == "put" else "error_before")
+        return StoreFault() if state == "well" else faults(method, key)
+
     objects = MemoryObjects()
     wire = FaultyObjects(objects, network, pause=clock.sleep)
     journal = LyingJournal(MemoryJournal(drains=True), (key := (setup.session(scenario, memory_store())).key))
@@ -108,15 +102,14 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
         ailing = drained_store(journal, wire, well.keys, clock, nonce)
         twin, session = setup.session(scenario, well), setup.session(scenario, ailing)
         builders = setup.builder(), setup.builder()
-        network.well = True
         for store in (well, ailing):
             _learn(scenario, store)
         for number, message in enumerate(messages):
-            network.up, network.well = not begins <= number < ends, number < 2  # the first messages read the fact
+            # the first messages read the fact
+            state = "cut off" if begins <= number < ends else "well" if number < 2 else "failing"
             if message["role"] == "assistant" and number:
                 stage.builds += 1
                 envelopes = builders[0].build(twin), builders[1].build(session)
-                state = "cut off" if not network.up else "failing"
                 yield holds(
                     "outage_same", _same(*envelopes), f"message {number}, store {state}", "the bytes are others"
                 )
@@ -125,7 +118,7 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
             clock.sleep(rng.uniform(0.5, 20.0))
             if rng.random() < 0.5:
                 _drain(ailing)
-        network.up, network.well = True, True
+        state = "well"
         wire.settle()
         for _ in range(PASSES):
             if not journal.waiting(1):

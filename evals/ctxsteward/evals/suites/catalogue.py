@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 
 from ctxsteward.schemas import InputError
 
-from .kit.suite import EvalSuite, Metric, SuiteExtra
+from .kit.suite import EvalSuite, Metric
 
 NAMES = (
     "goal-continuity",
@@ -44,7 +44,7 @@ def suite_named(name: str) -> EvalSuite:
     entry = _suites()[name]
     metrics = tuple(Metric(**row) for row in entry["metrics"])
     play = getattr(module, f"play_{module_name}")
-    needed = entry.get("extra")
+    needed = entry.get("extra", {})
     return EvalSuite(
         name=name,
         about=entry["about"],
@@ -52,7 +52,8 @@ def suite_named(name: str) -> EvalSuite:
         make=module.make,
         play=play,
         ours_only=entry.get("ours_only"),
-        extra=SuiteExtra(needed["name"], tuple(needed["modules"])) if needed else None,
+        extra=needed.get("name"),
+        modules=tuple(needed.get("modules", ())),
     )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
@@ -30,7 +29,7 @@ from .kit import sealed_formats
 from .kit.pasted_content import calls
 from .kit.play import CallMoment, EndMoment, gives
 from .kit.said_texts import texts_of
-from .kit.suite import Language, Score, Split, UnscoredCheck, holds
+from .kit.suite import Draw, Score, holds, unscored
 from .kit.talk import answer
 
 SUMMARY_CHARS = 80
@@ -324,20 +323,20 @@ def _squeezed(text: str) -> str:
 # -- subjects with messages only -----------------------------------------------------------------------------------
 
 
-def lines_cited(moment: CallMoment) -> Iterator[Score | UnscoredCheck]:
+def lines_cited(moment: CallMoment) -> Iterator[Score]:
     """Check that every line of the subject's summary has a reference."""
     if moment.prompt.summary is None:
-        yield UnscoredCheck("bullets_cited", "the subject does not mark its own lines", moment.at)
+        yield unscored("bullets_cited", "the subject does not mark its own lines", moment.at)
         return
     for line in filter(None, map(str.strip, moment.prompt.summary.splitlines())):
         cited = any(reference in line for reference in moment.references.values())
         yield holds("bullets_cited", cited, moment.at, f"a line without reference: {line!r:.120}")
 
 
-def references_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
+def references_resolve(ended: EndMoment) -> Iterator[Score]:
     """Check that every reference of every window still resolves to its message."""
     if not isinstance(ended.dialogue, Archive):
-        yield UnscoredCheck("citations_resolve", "the subject has no references that resolve")
+        yield unscored("citations_resolve", "the subject has no references that resolve")
         return
     for reference, place in ended.references.items():
         text = "\n".join(texts_of(ended.wires[place - 1])) if place <= len(ended.wires) else ""
@@ -345,10 +344,10 @@ def references_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
         yield holds("citations_resolve", same, reference, "gives nothing, or other words")
 
 
-def outputs_resolve(ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
+def outputs_resolve(ended: EndMoment) -> Iterator[Score]:
     """Check that every tool output is available whole, by its number or by a reference of some window."""
     if not isinstance(ended.dialogue, (Archive, Outputs)):
-        yield UnscoredCheck("tool_outputs", "the subject has neither numbers nor references for tool outputs")
+        yield unscored("tool_outputs", "the subject has neither numbers nor references for tool outputs")
         return
     references = {place: reference for reference, place in ended.references.items()}
     for number, output in enumerate(outputs_of(ended.wires), 1):
@@ -367,27 +366,16 @@ _NAMES = ("read_page", "query_rows", "tail_log", "get_config", "list_files", "ru
 _SEALED_NAMES = ("open_folio", "poll_sensor", "dump_queue", "lookup_owner", "export_sheet", "probe_host")
 
 
-class Vocabulary(NamedTuple):
-    """Words and sentences of tool outputs."""
-
-    language: Language
-    split: Split = "docs"
-
-    def words(self, language: Language | None = None) -> Texts:
-        return texts("tool_outputs", "words", language or self.language, self.split)
-
-    @property
-    def names(self) -> Texts:
-        """Return English words, for names in either language."""
-        return self.words("en")
-
-    @property
-    def sentences(self) -> Texts:
-        return texts("tool_outputs", "sentences", self.language, self.split)
+def _words(draw: Draw) -> Texts:
+    return draw.texts("tool_outputs", "words")
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedToolOutput:
+def _names(draw: Draw) -> Texts:
+    """Return English words, for names in either language."""
+    return texts("tool_outputs", "words", "en", draw.split)
+
+
+class ScriptedToolOutput(NamedTuple):
     """A tool output of a conversation."""
 
     place: Ref
@@ -405,10 +393,10 @@ def outputs_of(messages: Sequence[Wire]) -> list[ScriptedToolOutput]:
     return outputs
 
 
-def exchange(rng: Random, vocabulary: Vocabulary, before: Sequence[Wire], *, anthropic: bool) -> list[Wire]:
+def exchange(rng: Random, draw: Draw, before: Sequence[Wire], *, anthropic: bool) -> list[Wire]:
     """Make a round of calls and their results."""
     made = [
-        (f"call_{len(before)}_{k}_{rng.randrange(16**5):05x}", *_made(rng, vocabulary, before))
+        (f"call_{len(before)}_{k}_{rng.randrange(16**5):05x}", *_made(rng, draw, before))
         for k in range(rng.choice((1, 1, 1, 2, 3)))
     ]
     if anthropic:
@@ -419,28 +407,28 @@ def exchange(rng: Random, vocabulary: Vocabulary, before: Sequence[Wire], *, ant
     return [called, *(answer(id, text) for id, _, _, text in made)]
 
 
-def _made(rng: Random, vocabulary: Vocabulary, before: Sequence[Wire]) -> tuple[str, str, str]:
+def _made(rng: Random, draw: Draw, before: Sequence[Wire]) -> tuple[str, str, str]:
     """Return tool name, argument and output."""
-    names, kinds = (_SEALED_NAMES, _SEALED_KINDS) if vocabulary.split == "sealed" else (_NAMES, _KINDS)
-    name, key = rng.choice(names), f"{rng.choice(vocabulary.names)}-{rng.randint(10, 9999)}"
+    names, kinds = (_SEALED_NAMES, _SEALED_KINDS) if draw.split == "sealed" else (_NAMES, _KINDS)
+    name, key = rng.choice(names), f"{rng.choice(_names(draw))}-{rng.randint(10, 9999)}"
     earlier = [wire for wire in before if wire["role"] == "tool"] if rng.random() < AGAIN_SHARE else []
     if earlier:
         return name, key, take_wire(rng.choice(earlier))[1].tool_results[0].text
     size = rng.randint(25, 60) if rng.random() < LONG_SHARE else rng.randint(2, 9)
-    return name, key, rng.choice(kinds)(rng, vocabulary, size)
+    return name, key, rng.choice(kinds)(rng, draw, size)
 
 
-def _prose(rng: Random, vocabulary: Vocabulary, size: int) -> str:
-    sentences, words = vocabulary.sentences, vocabulary.words()
+def _prose(rng: Random, draw: Draw, size: int) -> str:
+    sentences, words = draw.texts("tool_outputs", "sentences"), _words(draw)
     rows = []
     for _ in range(size):
         a, b = rng.sample(words, 2)
         rows.append(rng.choice(sentences).format(a=a, b=b, n=rng.randint(2, 99), m=rng.randint(100, 9999)))
-    return (" " if vocabulary.language == "en" else "").join(rows)
+    return (" " if draw.language == "en" else "").join(rows)
 
 
-def _rows(rng: Random, vocabulary: Vocabulary, size: int) -> str:
-    words = vocabulary.words()
+def _rows(rng: Random, draw: Draw, size: int) -> str:
+    words = _words(draw)
     rows = [
         {
             "id": f"{rng.choice('QRT')}-{rng.randint(1000, 99999)}",
@@ -452,44 +440,44 @@ def _rows(rng: Random, vocabulary: Vocabulary, size: int) -> str:
     return json.dumps({"rows": rows, "next": None}, ensure_ascii=rng.random() < 0.3, indent=rng.choice((None, 1)))
 
 
-def _log(rng: Random, vocabulary: Vocabulary, size: int) -> str:
-    names = vocabulary.names
+def _log(rng: Random, draw: Draw, size: int) -> str:
+    names = _names(draw)
     rows = [
         f"12:{rng.randint(10, 59)}:0{rng.randint(0, 9)} INFO {rng.choice(names)} took {rng.randint(3, 900)} ms"
         for _ in range(size * 2)
     ]
     if rng.random() < 0.5:
-        wrong = "Error: connection refused by {}" if vocabulary.language == "en" else "错误：{} 连接被拒绝"
+        wrong = "Error: connection refused by {}" if draw.language == "en" else "错误：{} 连接被拒绝"
         rows.insert(rng.randrange(len(rows)), "12:44:01 " + wrong.format(rng.choice(names)))
     return "\n".join(rows) + "\n"
 
 
-def _table(rng: Random, vocabulary: Vocabulary, size: int) -> str:
-    head = "item | count | place" if vocabulary.language == "en" else "品名 | 数量 | 位置"
-    words = vocabulary.words()
+def _table(rng: Random, draw: Draw, size: int) -> str:
+    head = "item | count | place" if draw.language == "en" else "品名 | 数量 | 位置"
+    words = _words(draw)
     rows = (f"{rng.choice(words)} | {rng.randint(1, 999)} | §{rng.randint(1, 40)}" for _ in range(size))
     return "\n".join([head, *rows])
 
 
-def _config(rng: Random, vocabulary: Vocabulary, size: int) -> str:
-    names = vocabulary.names
+def _config(rng: Random, draw: Draw, size: int) -> str:
+    names = _names(draw)
     rows = [
         f"{rng.choice(names)}_{n}:\n  limit: {rng.randint(1, 9999)}\n  path: /srv/{rng.choice(names)}/{n}.yaml"
         for n in range(size)
     ]
-    return "# " + ("settings" if vocabulary.language == "en" else "设置") + "\n" + "\n".join(rows)
+    return "# " + ("settings" if draw.language == "en" else "设置") + "\n" + "\n".join(rows)
 
 
-def _bare(rng: Random, vocabulary: Vocabulary, size: int) -> str:
+def _bare(rng: Random, draw: Draw, size: int) -> str:
     """Return a short, odd or empty output."""
-    done = "完成" if vocabulary.language == "zh" else "done"
+    done = "完成" if draw.language == "zh" else "done"
     return rng.choice(("ok", "", "0", "\n\n", "null", "[]", done, "§3", "\t…\u200b"))
 
 
 def _sealed(kind: str) -> Kind:
-    return lambda rng, vocabulary, size: sealed_formats.FORMATS[kind](rng, vocabulary.words(), size)
+    return lambda rng, draw, size: sealed_formats.FORMATS[kind](rng, _words(draw), size)
 
 
-Kind = Callable[[Random, Vocabulary, int], str]
+Kind = Callable[[Random, Draw, int], str]
 _KINDS: tuple[Kind, ...] = (_prose, _rows, _log, _table, _config, _bare)
 _SEALED_KINDS: tuple[Kind, ...] = (_prose, _prose, _bare, *map(_sealed, sealed_formats.FORMATS))

@@ -26,7 +26,6 @@ from ctxsteward.schemas.message import Wire
 
 from ..replay import window_of
 from .citation_checks import (
-    Vocabulary,
     accounted,
     bullets_cited,
     bullets_quote,
@@ -46,7 +45,7 @@ from .citation_checks import (
     results_quote,
 )
 from .kit.play import AskMoment, CallMoment, EndMoment, accounted as accounted_for, compacted, play
-from .kit.suite import Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.suite import Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, holds, unscored
 from .kit.talk import SmallTalk, assistant, user
 
 DAY_TURNS = (6, 15)
@@ -180,11 +179,11 @@ def _asked(run: _CitationsRun, ask: Ask, at: str) -> Scores:
         yield from output_again(int(ask.kind), ask.wants[0], output.place, run.session, at)
 
 
-def _shown(run: _CitationsRun, ask: Ask, place: Ref, envelope: Envelope, at: str) -> Score | UnscoredCheck:
+def _shown(run: _CitationsRun, ask: Ask, place: Ref, envelope: Envelope, at: str) -> Score:
     """Score whether the envelope for the question shows the output whole; a longer one must be read with the tool."""
     beside = text_of(run.session.resolve(place.ordinal))
     if run.builder.counter.text(beside) > SHOWN_TOKENS:
-        return UnscoredCheck("outputs_shown", "its message is longer than recall is sure to have room for", at)
+        return unscored("outputs_shown", "its message is longer than recall is sure to have room for", at)
     fragment = envelope.dynamic.context
     recalled = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     shown = any(ask.wants[0].strip() in text for text in (window_of(envelope), *recalled))
@@ -197,8 +196,10 @@ def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:
     where = rng.randint(max(1, len(run.messages) // 2), len(run.messages))
     branch = run.session.fork(at=where)
     other = run.messages[:where]
-    words = _vocabulary(run.scenario.draw)
-    for wire in (user("fork?"), *exchange(rng, words, other, anthropic=run.scenario.tags["dialect"] == "anthropic")):
+    for wire in (
+        user("fork?"),
+        *exchange(rng, run.scenario.draw, other, anthropic=run.scenario.tags["dialect"] == "anthropic"),
+    ):
         if wire["role"] == "assistant":
             run.build(branch)
         branch.append(wire)
@@ -217,9 +218,7 @@ def _forked(run: _CitationsRun, rng: Random, at: str) -> Scores:
     yield Score("forks_resolve", float(same), at, "" if same else "the session it was forked from has grown")
 
 
-def _reopened(
-    run: _CitationsRun, store: Store, folder: str | None, at: str
-) -> Generator[Score | UnscoredCheck, None, Store]:
+def _reopened(run: _CitationsRun, store: Store, folder: str | None, at: str) -> Generator[Score, None, Store]:
     """Open a new store over the same bytes, without the old one's caches, as another process would; return it."""
     before = run.build(run.session)
     if folder is not None:
@@ -269,7 +268,7 @@ def make(draw: Draw) -> Scenario:
     for turn in range(draw.turns):
         messages.append(user(talk.user()))
         if rng.random() < TOOL_SHARE or turn < 2:
-            messages += exchange(rng, _vocabulary(draw), messages, anthropic=anthropic)
+            messages += exchange(rng, draw, messages, anthropic=anthropic)
         elif not anthropic and rng.random() < 0.1:
             messages += talk.tools()
         messages.append(assistant(talk.assistant()))
@@ -279,10 +278,6 @@ def make(draw: Draw) -> Scenario:
     return Scenario(
         draw=draw, messages=tuple(messages), asks=tuple(asks), tags={"dialect": "anthropic" if anthropic else "openai"}
     )
-
-
-def _vocabulary(draw: Draw) -> Vocabulary:
-    return Vocabulary(draw.language, draw.split)
 
 
 def _ask(rng: Random, draw: Draw, messages: Sequence[Wire]) -> Ask:

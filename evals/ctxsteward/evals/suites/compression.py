@@ -13,7 +13,7 @@ Source: `canaries`, `prompt_cost`; the layered-envelope design (re-compaction, l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from statistics import median
 
@@ -38,7 +38,7 @@ from .kit.play import (
     sound,
 )
 from .kit.said_texts import texts_of
-from .kit.suite import TURNS, Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.suite import TURNS, Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, holds, unscored
 from .kit.talk import SmallTalk, answer, assistant, user
 
 TOKENS_A_TURN = 26
@@ -50,24 +50,15 @@ OWED_EVERY = 5
 """In a long scenario, one call of this many is checked for all promises; in others each call is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlantedCanary:
-    """A planted value and the words around it."""
-
-    canary: TypedCanary
-    query: str
-    """The newest sentence without the value."""
-
-    @property
-    def said_at(self) -> int:
-        return self.canary.ordinals[-1]
+Planted = tuple[TypedCanary, str]
+"""A planted value, and its newest sentence without the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryQuestion(Ask):
     """A question, and the values planted before it."""
 
-    planted: tuple[PlantedCanary, ...]
+    planted: tuple[Planted, ...]
 
 
 def make(draw: Draw) -> Scenario:
@@ -86,7 +77,12 @@ def make(draw: Draw) -> Scenario:
     for turn in range(draw.turns):
         due_now = due.get(turn, [])
         news = [planted[place][1][number][1] for place, number in due_now]
-        messages.append(user(_statement(rng, talk, news) if news else _chatter(rng, talk, messages)))
+        if news:
+            before = talk.user() if rng.random() < 0.25 else ""
+            after = talk.user() if not before and rng.random() < 0.25 else ""
+            messages.append(user(talk.join(before, *news, after)))
+        else:
+            messages.append(user(_chatter(rng, talk, messages)))
         for place, _ in due_now:
             said_at[place].append(len(messages))
         if rng.random() < 0.3:
@@ -122,12 +118,6 @@ def _unambiguous(
         yield kind, sentences, marked
 
 
-def _statement(rng: Random, talk: SmallTalk, sentences: Sequence[str]) -> str:
-    before = talk.user() if rng.random() < 0.25 else ""
-    after = talk.user() if not before and rng.random() < 0.25 else ""
-    return talk.join(before, *sentences, after)
-
-
 def _chatter(rng: Random, talk: SmallTalk, before: Sequence[Wire]) -> str:
     """Return new small talk, or an earlier message in nearly the same words."""
     earlier = [m["content"] for m in before[-60:] if m["role"] == "user" and talk.is_idle(m["content"])]
@@ -141,14 +131,14 @@ def _tools(rng: Random, talk: SmallTalk) -> list[Wire]:
     """Return a tool call and its result; every sixth result is far larger than the budget."""
     if rng.random() > 1 / 6:
         return talk.tools()
-    output = talk.fresh(
+    name, arguments, result = talk.fresh(
         lambda: pasted.tool_output(rng, talk.subject.things, rows=rng.randint(150, 400), split=talk.split)
     )
     call_id = f"call_large_{rng.randrange(16**8):08x}"
-    return [pasted.calls((call_id, output.name, output.arguments)), answer(call_id, output.result)]
+    return [pasted.calls((call_id, name, arguments)), answer(call_id, result)]
 
 
-def _planted(drawn: Sequence[Found], said_at: Sequence[Sequence[int]]) -> Iterator[PlantedCanary]:
+def _planted(drawn: Sequence[Found], said_at: Sequence[Sequence[int]]) -> Iterator[Planted]:
     """Yield the values said so far, each in its newest form."""
     for (kind, sentences, values), places in zip(drawn, said_at, strict=True):
         if not places:
@@ -156,45 +146,65 @@ def _planted(drawn: Sequence[Found], said_at: Sequence[Sequence[int]]) -> Iterat
         now = len(places) - 1
         value, sentence = values[now], sentences[now][1]
         canary = TypedCanary(kind=kind, value=value, ordinals=tuple(places), stale=tuple(values[:now]))  # type: ignore[arg-type]
-        yield PlantedCanary(canary=canary, query=" ".join(sentence.replace(value, " ").split()) or sentence)
+        yield canary, " ".join(sentence.replace(value, " ").split()) or sentence
 
 
-def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[PlantedCanary]) -> CanaryQuestion:
+def _ask(rng: Random, draw: Draw, after: int, planted: Sequence[Planted]) -> CanaryQuestion:
     return CanaryQuestion(
         metric="canaries_shown",
         after=after,
         question=rng.choice(draw.texts("compression", "questions")),
         planted=tuple(planted),
-        wants=tuple(canary.canary.value for canary in planted),
-        avoids=tuple(old for canary in planted for old in canary.canary.stale),
+        wants=tuple(canary.value for canary, _ in planted),
+        avoids=tuple(old for canary, _ in planted for old in canary.stale),
     )
 
 
 def play_compression(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play a scenario; judge values at checkpoints, the promises of every call, and the totals at the end."""
-    account = CompressionAccount(ConversationCost(setup.counter()))
+    costs, prefix = ConversationCost(setup.counter()), PrefixJudge()
+    budget = BudgetJudge(costs.sizer)
+    compactions = first = 0
     every = 1 if scenario.turns <= TURNS[1] else OWED_EVERY
     for moment in play(scenario, setup, stage, dynamic_tokens=TOKENS_A_TURN * scenario.turns):
         match moment:
             case CallMoment():
-                yield from account.read(moment)
+                yield from _call_scores(moment, budget)
+                yield from prefix.read("prefix_stable", moment)
+                compactions += moment.compacted
+                costs.read(moment)
+                if not first and costs.said_tokens > moment.task.budget_tokens:
+                    first = moment.number
                 if moment.number % every == 0:
-                    yield sound("sound", moment, account.budget)
+                    yield sound("sound", moment, budget)
             case AskMoment(ask=CanaryQuestion() as ask):
-                yield asked_within_budget("within_budget", moment, account.budget)
+                yield asked_within_budget("within_budget", moment, budget)
                 for planted in ask.planted:
                     yield from judge(planted, moment)
             case EndMoment():
-                yield from account.balance(moment)
-    yield late_cpu(stage.build_cpu_seconds, account.first)
+                yield from accounted("accounted", moment)
+                yield compacted(compactions, moment)
+                yield Score("cost_ratio", costs.ratio)
+    yield late_cpu(stage.build_cpu_seconds, first)
 
 
-def judge(planted: PlantedCanary, asked: AskMoment) -> Scores:
+def _call_scores(moment: CallMoment, budget: BudgetJudge) -> Scores:
+    """Judge the budget of a call and the depth of its compactions."""
+    faults = budget.faults(moment)
+    if moment.ours is not None:
+        faults += budget_faults(moment.ours.envelope, moment.ours.session)
+        for report in moment.ours.envelope.reports:
+            yield Score("depth", (report.pre_tokens - report.post_tokens) / report.pre_tokens)
+    yield holds("within_budget", not faults, moment.at, "; ".join(faults))
+
+
+def judge(planted: Planted, asked: AskMoment) -> Scores:
     """Judge one planted value in the prompt for one question."""
-    canary = planted.canary
+    canary, query = planted
+    said_at = canary.ordinals[-1]
     shown = shows(asked.normalized, canary.value)
     stale = [] if shown else [old for old in canary.stale if shows(asked.normalized, old)]
-    what = f"{canary.kind}: {canary.value!r} of §{planted.said_at}"
+    what = f"{canary.kind}: {canary.value!r} of §{said_at}"
     why, of = f"{what} is not shown", (*canary.stale, canary.value)[0]
     yield holds("canaries_shown", shown, asked.at, why, of)
     if canary.kind == "safety_rule":
@@ -202,13 +212,13 @@ def judge(planted: PlantedCanary, asked: AskMoment) -> Scores:
     yield Score("stale", float(bool(stale)), asked.at, f"{why}, but {stale} is" if stale else "")
     if canary.stale:
         yield _follows(canary, asked, of)
-    yield reachable("reachable", asked, planted.said_at, planted.query, canary.value, what, of)
+    yield reachable("reachable", asked, said_at, query, canary.value, what, of)
 
 
-def _follows(canary: TypedCanary, asked: AskMoment, of: str) -> Score | UnscoredCheck:
+def _follows(canary: TypedCanary, asked: AskMoment, of: str) -> Score:
     """Check that no line of the subject's own still gives an old value without the new one."""
     if asked.prompt.summary is None:
-        return UnscoredCheck("updates_followed", "the subject does not mark its own lines", asked.at)
+        return unscored("updates_followed", "the subject does not mark its own lines", asked.at)
     alone = [
         old
         for line in dict.fromkeys(asked.own_lines())
@@ -227,45 +237,10 @@ def _is_quote(line: str, value: str, asked: AskMoment) -> bool:
     return any(row in line and shows(normalize(row), value) for row in rows if row)
 
 
-@dataclass(slots=True)
-class CompressionAccount:
-    """Totals over the calls of a scenario."""
-
-    costs: ConversationCost
-    budget: BudgetJudge = field(init=False)
-    prefix: PrefixJudge = field(default_factory=PrefixJudge)
-    compactions: int = 0
-    first: int = 0
-    """Number of the first call whose conversation exceeds the budget."""
-
-    def __post_init__(self) -> None:
-        self.budget = BudgetJudge(self.costs.sizer)
-
-    def read(self, moment: CallMoment) -> Scores:
-        """Judge the budget and prefix of a call; add up its compactions and price."""
-        faults = self.budget.faults(moment)
-        if moment.ours is not None:
-            faults += budget_faults(moment.ours.envelope, moment.ours.session)
-            for report in moment.ours.envelope.reports:
-                yield Score("depth", (report.pre_tokens - report.post_tokens) / report.pre_tokens)
-        yield holds("within_budget", not faults, moment.at, "; ".join(faults))
-        yield from self.prefix.read("prefix_stable", moment)
-        self.compactions += moment.compacted
-        self.costs.read(moment)
-        if not self.first and self.costs.said_tokens > moment.task.budget_tokens:
-            self.first = moment.number
-
-    def balance(self, ended: EndMoment) -> Scores:
-        """Judge the end: every message accounted for, compactions and cost."""
-        yield from accounted("accounted", ended)
-        yield compacted(self.compactions, ended)
-        yield Score("cost_ratio", self.costs.ratio)
-
-
-def late_cpu(seconds: Sequence[float], first: int) -> Score | UnscoredCheck:
+def late_cpu(seconds: Sequence[float], first: int) -> Score:
     """Compare median CPU of the last fifth of the builds with the first fifth, counted from the first compaction."""
     rows = seconds[first - 1 :] if first else ()
     part = len(rows) // 5
     if part < 3 or median(rows[:part]) <= 0:
-        return UnscoredCheck("late_cpu_ratio", "too few builds after the first compaction")
+        return unscored("late_cpu_ratio", "too few builds after the first compaction")
     return Score("late_cpu_ratio", median(rows[-part:]) / median(rows[:part]))

@@ -114,25 +114,27 @@ def judged(
     gates: Gates, metrics: Mapping[str, MetricResult], parts: Mapping[str, Sequence[ScenarioPart]], *, scenarios: int
 ) -> tuple[GateResult, ...]:
     """Judge every gate over the figures of a suite; `parts` are the scenarios' parts of each figure."""
-    rows = ((name, gate) for name, rules in gates.items() for gate in rules)
-    return tuple(_judged(gate, metrics[name], parts.get(name, ()), scenarios) for name, gate in rows)
-
-
-def _judged(gate: Gate, metric: MetricResult, parts: Sequence[ScenarioPart], scenarios: int) -> GateResult:
-    is_point = gate.scenarios is not None and scenarios >= gate.scenarios
-    verdict, why = _verdict(gate, metric, is_point=is_point)
-    smallest = _detects(gate, metric, parts, is_point=is_point)
-    return GateResult(
-        metric=metric.name,
-        rule=str(gate),
-        value=_held(gate, metric),
-        passed=verdict == "passed",
-        why=why,
-        verdict=verdict,
-        fails_run=verdict == "failed" or (verdict == "undecided" and not gate.allow_undecided),
-        promise=gate.is_promise(metric.kind),
-        detects=None if smallest is None else round(smallest, 6),
-    )
+    results = []
+    for name, rules in gates.items():
+        metric = metrics[name]
+        for gate in rules:
+            is_point = gate.scenarios is not None and scenarios >= gate.scenarios
+            verdict, why = _verdict(gate, metric, is_point=is_point)
+            smallest = _detects(gate, metric, parts.get(name, ()), is_point=is_point)
+            results.append(
+                GateResult(
+                    metric=name,
+                    rule=str(gate),
+                    value=_held(gate, metric),
+                    passed=verdict == "passed",
+                    why=why,
+                    verdict=verdict,
+                    fails_run=verdict == "failed" or (verdict == "undecided" and not gate.allow_undecided),
+                    promise=gate.is_promise(metric.kind),
+                    detects=None if smallest is None else round(smallest, 6),
+                )
+            )
+    return tuple(results)
 
 
 def _held(gate: Gate, metric: MetricResult) -> float | None:

@@ -20,7 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from ctxsteward.schemas.message import Wire
 
 from ..canaries import filled, normalize, shows
 from ..phrasings import GoalPhrasings, TaskPhrasing, Texts, canary_phrasings, goal_phrasings
@@ -46,8 +48,8 @@ from .kit.suite import (
     Score,
     Scores,
     Setup,
-    UnscoredCheck,
     holds,
+    unscored,
 )
 from .kit.talk import SmallTalk, assistant, user
 
@@ -214,42 +216,13 @@ class Checkpoint(Ask):
     aims: tuple[AimState, ...]
 
 
-class StatedAims:
-    """The stages said so far, by aim."""
-
-    def __init__(self, aims: Sequence[Aim]) -> None:
-        self.aims = aims
-        self.at: list[list[int]] = [[] for _ in aims]
-
-    def say(self, aim: int, ordinal: int) -> AimStage:
-        """Record that a message says the next stage of an aim; return the stage."""
-        stage = self.aims[aim].stages[len(self.at[aim])]
-        self.at[aim].append(ordinal)
-        return stage
-
-    def states(self, *, only: Kind | None = None) -> Iterator[AimState]:
-        """Yield the state of each aim mentioned so far."""
-        for aim, places in zip(self.aims, self.at, strict=True):
-            if places and only in (None, aim.kind):
-                *before, now = aim.stages[: len(places)]
-                wants = tuple(filter(None, (now.mark, now.same_as)))
-                yield AimState(
-                    kind=aim.kind,
-                    key=aim.key,
-                    wants=wants,
-                    outdated=tuple(dict.fromkeys(old.mark for old in before if old.mark not in wants)),
-                    is_open=now.is_open,
-                    said_at=places[-1],
-                )
-
-
 def make(draw: Draw) -> Scenario:
     """Make a conversation that sets and changes aims and asks for them at checkpoints and at the end."""
     rng, phrasings = draw.random("goals"), goal_phrasings(draw.language).of(draw.split)
     slots = canary_phrasings(draw.language).of(draw.split).slots
     aims = draw_aims(rng, phrasings, slots, MANY if draw.turns >= LONG_TURNS[0] else FEW)
     talk = SmallTalk.of(draw, avoid=[stage.mark for aim in aims for stage in aim.stages])
-    writer = GoalScript(rng, phrasings, talk, StatedAims(aims))
+    writer = GoalScript(rng, phrasings, talk, aims)
     due = scheduled(rng, aims, draw.turns)
     asks: list[Ask] = []
     checkpoint = rng.randint(ASKED_EVERY // 2, ASKED_EVERY)
@@ -283,22 +256,46 @@ class GoalScript:
     rng: Random
     phrasings: GoalPhrasings
     talk: SmallTalk
-    stated: StatedAims
-    messages: list[dict[str, Any]] = field(default_factory=list)
+    aims: Sequence[Aim]
+    messages: list[Wire] = field(default_factory=list)
+    stated_at: dict[int, list[int]] = field(default_factory=dict)
+    """Ordinals of the messages that say the stages of each aim so far."""
+
+    def _say(self, aim: int) -> AimStage:
+        """Record that the next message says the next stage of an aim; return the stage."""
+        stage = self._next(aim)
+        self.stated_at.setdefault(aim, []).append(len(self.messages) + 1)
+        return stage
+
+    def _states(self, only: Kind | None = None) -> Iterator[AimState]:
+        """Yield the state of each aim mentioned so far."""
+        for number, aim in enumerate(self.aims):
+            places = self.stated_at.get(number)
+            if places and only in (None, aim.kind):
+                *before, now = aim.stages[: len(places)]
+                wants = tuple(filter(None, (now.mark, now.same_as)))
+                yield AimState(
+                    kind=aim.kind,
+                    key=aim.key,
+                    wants=wants,
+                    outdated=tuple(dict.fromkeys(old.mark for old in before if old.mark not in wants)),
+                    is_open=now.is_open,
+                    said_at=places[-1],
+                )
 
     def turn(self, due: Sequence[int]) -> None:
         """Write one user turn with the stages due in it."""
         by_user = [aim for aim in due if self._next(aim).by == "user"]
         by_agent = [aim for aim in due if aim not in by_user]
-        stages = [self.stated.say(aim, len(self.messages) + 1) for aim in by_user]
+        stages = [self._say(aim) for aim in by_user]
         self.messages.append(user(self._statement([stage.text for stage in stages])))
         if by_agent or self.rng.random() < 0.2:
             self.messages += self.talk.tools()
-        finished = [self.stated.say(aim, len(self.messages) + 1).text for aim in by_agent]
+        finished = [self._say(aim).text for aim in by_agent]
         self.messages.append(assistant(self._reply([stage.text for stage in stages], finished)))
 
     def _next(self, aim: int) -> AimStage:
-        return self.stated.aims[aim].stages[len(self.stated.at[aim])]
+        return self.aims[aim].stages[len(self.stated_at.get(aim, ()))]
 
     def _statement(self, texts: Sequence[str]) -> str:
         """Write the user's message: the news alone, as a list, or within other talk."""
@@ -330,11 +327,11 @@ class GoalScript:
             "task": texts.about_tasks,
             "choice": texts.about_choices,
         }
-        yield self._ask(self.rng.choice(texts.about_all), tuple(self.stated.states()), "all")
+        yield self._ask(self.rng.choice(texts.about_all), tuple(self._states()), "all")
         for kind in KINDS if everything else (self.rng.choice(KINDS),):
-            if aims := tuple(self.stated.states(only=kind)):
+            if aims := tuple(self._states(kind)):
                 yield self._ask(self.rng.choice(about[kind]), aims, kind)
-        for aim in self.rng.sample(every := list(self.stated.states()), min(2, len(every))):
+        for aim in self.rng.sample(every := list(self._states()), min(2, len(every))):
             yield self._ask(self.rng.choice(texts.about_one).format(key=aim.key), (aim,), "one")
 
     def _ask(self, question: str, aims: tuple[AimState, ...], kind: str) -> Checkpoint:
@@ -377,7 +374,7 @@ def judge(aim: AimState, asked: AskMoment) -> Scores:
     else:
         yield holds("done_stays_done", not stale, at, why, of)
     if is_reachable is None:
-        yield UnscoredCheck("reachable", NO_LOOKUP, at)
+        yield unscored("reachable", NO_LOOKUP, at)
     else:
         yield holds("reachable", is_reachable, at, f"{aim.kind} {aim.key}: nothing leads to §{aim.said_at}", of)
     yield Score("stale", float(bool(stale)), at, why if stale else "")

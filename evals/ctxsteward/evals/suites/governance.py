@@ -44,7 +44,7 @@ from ctxsteward.store.erasure.forget import forget
 from ..canaries import normalize, shows
 from ..replay import window_of
 from .governance_scripts import HERE, LOOK_UP, THERE, PlantedSentence, Story, Teller, Visit
-from .kit.suite import Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.suite import Draw, PlayCounts, Scenario, Score, Scores, Setup, holds, unscored
 from .kit.talk import assistant, head, user
 
 PROFILE = "support"
@@ -291,7 +291,7 @@ def canary(run: GovernanceRun) -> Scores:
         arms: dict[int, int] = {}
         yield from _armed(run, day, newest, arms)
         if len(arms) < 2 or min(arms.values()) < ARM:
-            yield UnscoredCheck("rolled_back", "no canary began")
+            yield unscored("rolled_back", "no canary began")
             return
         report = run.world.night(day, HERE)
         run.allowed |= {record.id for record in run.world.active if record.status == "active"}

@@ -18,10 +18,8 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from random import Random
-from typing import NamedTuple
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
 from ctxsteward.envelope.layout.fragments import DerivedText, ToolResults
@@ -40,7 +38,7 @@ from ..subjects.ours import prompt_from
 from .attacks import CARRIERS, Attack, Say, harmless, wrappings
 from .kit.play import AskMoment, BudgetJudge, CallMoment, as_openai, owed, play, sound
 from .kit.said_texts import texts_of
-from .kit.suite import Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, UnscoredCheck, holds
+from .kit.suite import Ask, Draw, PlayCounts, Scenario, Score, Scores, Setup, holds, unscored
 from .kit.talk import SmallTalk, assistant, deck, head, user
 
 TEMPLATE_TOKENS = re.compile(
@@ -51,21 +49,8 @@ _DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?: §\d+-§\d+)?:")
 _REF = re.compile(r"§\d+(?:\.\d+)?")
 
 
-class MarkedAttack(NamedTuple):
-    """An attack in a conversation."""
-
-    marker: str
-    ordinal: int
-    role: str
-    """Role of its message; ``tool`` for results in any dialect, ``system`` only for an appended system message."""
-    kind: str
-
-
-class RequestText(NamedTuple):
-    """A text of a request."""
-
-    role: str
-    text: str
+RequestText = tuple[str, str]
+"""Role and text of a part of a request."""
 
 
 def head_of(envelope: Envelope) -> dict[str, object]:
@@ -116,7 +101,7 @@ def template_tokens_inert(envelope: Envelope, at: str) -> Score:
     )
 
 
-def roles_kept(envelope: Envelope, marked: Sequence[MarkedAttack], at: str) -> Iterator[Score]:
+def roles_kept(envelope: Envelope, marked: Sequence[Attack], at: str) -> Iterator[Score]:
     """Check that attacks stand in no head and only in their speaker's role; text of tools stays a tool's."""
     derived = set(derived_texts(envelope))
     requests = {
@@ -125,34 +110,34 @@ def roles_kept(envelope: Envelope, marked: Sequence[MarkedAttack], at: str) -> I
     }
     for metric, from_tools in (("roles_kept", False), ("tool_text_not_promoted", True)):
         wrong = [
-            f"{attack.kind} of {attack.role} §{attack.ordinal} stands as {place.role} ({provider})"
+            f"{attack.kind} of {attack.role} §{attack.ordinal} stands as {place[0]} ({provider})"
             for provider, places in requests.items()
             for attack in marked
             if (attack.role == "tool") is from_tools
             for place in places
-            if attack.marker in place.text and not _may_stand(attack, place, derived)
+            if attack.marker in place[1] and not _may_stand(attack, place, derived)
         ]
         yield holds(metric, not wrong, at, "; ".join(wrong[:3]))
 
 
-def message_roles_kept(messages: Sequence[Wire], marked: Sequence[MarkedAttack], at: str) -> Iterator[Score]:
+def message_roles_kept(messages: Sequence[Wire], marked: Sequence[Attack], at: str) -> Iterator[Score]:
     """Check plain messages: an attack stands in no message of another role than its speaker's."""
     places = list(_openai({"messages": messages}))
     for metric, from_tools in (("roles_kept", False), ("tool_text_not_promoted", True)):
         wrong = [
-            f"{attack.kind} of {attack.role} §{attack.ordinal} stands as {place.role}"
+            f"{attack.kind} of {attack.role} §{attack.ordinal} stands as {place[0]}"
             for attack in marked
             if (attack.role == "tool") is from_tools
             for place in places
-            if attack.marker in place.text and place.role != attack.role
+            if attack.marker in place[1] and place[0] != attack.role
         ]
         yield holds(metric, not wrong, at, "; ".join(wrong[:3]))
 
 
-def _may_stand(attack: MarkedAttack, place: RequestText, derived: set[str]) -> bool:
-    if place.role == "user" and place.text.rstrip("\n") in derived:
+def _may_stand(attack: Attack, place: RequestText, derived: set[str]) -> bool:
+    if place[0] == "user" and place[1].rstrip("\n") in derived:
         return True
-    return place.role == attack.role and attack.role not in ("system", "developer")
+    return place[0] == attack.role and attack.role not in ("system", "developer")
 
 
 def derived_texts(envelope: Envelope) -> Iterator[str]:
@@ -172,33 +157,31 @@ def _openai(request: Wire) -> Iterator[RequestText]:
         role, content = message["role"], message.get("content")
         blocks = content if isinstance(content, list) else [content]
         yield from (
-            RequestText(role, block if isinstance(block, str) else str(block.get("text", block)))
-            for block in blocks
-            if block
+            (role, block if isinstance(block, str) else str(block.get("text", block))) for block in blocks if block
         )
         for call in message.get("tool_calls") or ():
-            yield RequestText(role, f"{call['function']['name']} {call['function']['arguments']}")
+            yield (role, f"{call['function']['name']} {call['function']['arguments']}")
         if message.get("name"):
-            yield RequestText(role, message["name"])
-    yield RequestText("tools", str(request.get("tools", "")))
+            yield (role, message["name"])
+    yield ("tools", str(request.get("tools", "")))
 
 
 def _anthropic(request: Wire) -> Iterator[RequestText]:
-    yield RequestText("system", str(request.get("system", "")))
-    yield RequestText("tools", str(request.get("tools", "")))
+    yield ("system", str(request.get("system", "")))
+    yield ("tools", str(request.get("tools", "")))
     for message in request["messages"]:
         content = message["content"]
         for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
             if block["type"] == "tool_result":
-                yield RequestText("tool", str(block.get("content", "")))
+                yield ("tool", str(block.get("content", "")))
             else:
-                yield RequestText(message["role"], block["text"] if block["type"] == "text" else str(block))
+                yield (message["role"], block["text"] if block["type"] == "text" else str(block))
 
 
 def attributed(
     envelope: Envelope,
     messages: Sequence[Wire],
-    marked: Sequence[MarkedAttack],
+    marked: Sequence[Attack],
     bullets: Sequence[tuple[str, ...]],
     at: str,
 ) -> Iterator[Score]:
@@ -218,7 +201,11 @@ def attributed(
         named = tuple(_REF.findall(line))
         ordinals = {Ref.parse(ref).ordinal for ref in citations}
         # a tool's bullet also quotes name and arguments of its call, which stand in the message before the result
-        cited = all(not ordinals.isdisjoint(_said_at(attack)) for attack in marked if attack.marker in line)
+        cited = all(
+            not ordinals.isdisjoint((attack.ordinal, attack.ordinal + (attack.role == "assistant")))
+            for attack in marked
+            if attack.marker in line
+        )
         yield holds(
             "attributed",
             named == tuple(citations) and cited,
@@ -235,10 +222,6 @@ def attributed(
         days = [day[1] for day in map(_DAY.fullmatch, read) if day]
         right = rows == real and days == sorted(set(days))
         yield holds("attributed", right, at, f"recalled as {rows} under {days}, in truth {real}")
-
-
-def _said_at(attack: MarkedAttack) -> set[int]:
-    return {attack.ordinal, attack.ordinal + 1} if attack.role == "assistant" else {attack.ordinal}
 
 
 def turns_alike(envelope: Envelope, twin: Envelope, at: str) -> Score:
@@ -268,16 +251,7 @@ CHECKED_EVERY = 3
 
 def make(draw: Draw) -> Scenario:
     """Make the attacked conversation; `play_injection` makes its twin."""
-    made = composed(draw, nonce_of(draw), lambda text: text)
-    rng = draw.random("head")
-    return Scenario(
-        draw=draw,
-        messages=tuple(made.messages),
-        asks=tuple(made.asks),
-        profile=head(rng, draw.language, draw.split),
-        tools=tuple(_TOOLS),
-        tags={"attacks": ", ".join(sorted({attack.kind for attack in made.marked}))},
-    )
+    return composed(draw, nonce_of(draw), lambda text: text)[0]
 
 
 _TOOLS = [
@@ -293,19 +267,16 @@ def nonce_of(draw: Draw) -> str:
     return f"{draw.random('nonce').randrange(10**9):09d}"
 
 
-@dataclass(slots=True)
-class AttackedConversation:
-    """A conversation, the attacks in it, and the asks."""
-
-    messages: list[Wire] = field(default_factory=list)
-    marked: list[MarkedAttack] = field(default_factory=list)
-    asks: list[Ask] = field(default_factory=list)
+AttackedConversation = tuple[Scenario, list[Attack]]
+"""A conversation with its asks, and the attacks in it."""
 
 
 def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None = None) -> AttackedConversation:
     """Compose the conversation with `say` applied to each attack; `attacks` replaces our own attacks."""
     talk, rng = SmallTalk.of(draw), draw.random("injection")
-    conversation = AttackedConversation()
+    messages: list[Wire] = []
+    marked: list[Attack] = []
+    asks: list[Ask] = []
     remembered: list[tuple[str, str]] = []
     attacks = attacks or _attacks(draw, nonce)
     carriers, things = deck(rng, list(CARRIERS)), deck(rng, list(draw.texts("attacks", "things")))
@@ -314,22 +285,30 @@ def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None 
             thing, value = next(things), str(rng.randint(1_000, 99_999))
             text = rng.choice(draw.texts("attacks", "canaries")).format(thing=thing, value=value)
             remembered = [pair for pair in remembered if pair[0] != thing] + [(thing, value)]
-            conversation.messages += [user(talk.join(text, talk.user())), assistant(talk.assistant())]
+            messages += [user(talk.join(text, talk.user())), assistant(talk.assistant())]
         elif rng.random() < ATTACK_SHARE:
             attack, carrier = next(attacks), next(carriers)
-            messages, at, role = CARRIERS[carrier](rng, talk, attack, say(attack.text))
+            carried, at, role = CARRIERS[carrier](rng, talk, attack, say(attack.text))
             kind = f"{attack.kind} in {carrier}"
-            conversation.marked.append(MarkedAttack(attack.marker, len(conversation.messages) + at + 1, role, kind))
-            conversation.messages += messages
+            marked.append(attack._replace(kind=kind, ordinal=len(messages) + at + 1, role=role))
+            messages += carried
         else:
-            conversation.messages += [
+            messages += [
                 user(talk.user()),
                 *(talk.tools() if rng.random() < 0.15 else ()),
                 assistant(talk.assistant()),
             ]
         if turn % 9 == 8 and remembered:
-            conversation.asks.append(_ask(rng, draw, rng.choice(remembered), len(conversation.messages)))
-    return conversation
+            asks.append(_ask(rng, draw, rng.choice(remembered), len(messages)))
+    scenario = Scenario(
+        draw=draw,
+        messages=tuple(messages),
+        asks=tuple(asks),
+        profile=head(draw.random("head"), draw.language, draw.split),
+        tools=tuple(_TOOLS),
+        tags={"attacks": ", ".join(sorted({attack.kind for attack in marked}))},
+    )
+    return scenario, marked
 
 
 def _ask(rng: Random, draw: Draw, remembered: tuple[str, str], after: int) -> Ask:
@@ -355,22 +334,19 @@ def _attacks(draw: Draw, nonce: str) -> Iterator[Attack]:
 def play_injection(scenario: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Play the conversation and its twin side by side; judge the calls."""
     nonce = nonce_of(scenario.draw)
-    attacked, twin = (composed(scenario.draw, nonce, say) for say in (lambda text: text, harmless))
-    if setup.subject is None:
-        yield from play_beside(scenario, attacked, twin, setup, stage)
-    else:
-        yield from play_messages(scenario, attacked, twin, setup, stage)
+    (_, marked), (twin, _) = (composed(scenario.draw, nonce, say) for say in (lambda text: text, harmless))
+    play_pair = play_beside if setup.subject is None else play_messages
+    yield from play_pair((scenario, marked), twin, setup, stage)
 
 
-def play_messages(
-    scenario: Scenario, attacked: AttackedConversation, twin: AttackedConversation, setup: Setup, stage: PlayCounts
-) -> Scores:
+def play_messages(attacked: AttackedConversation, twin: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Judge a subject by its messages only: roles, budget, and the values that the twin shows."""
+    scenario, attacks = attacked
     budget = BudgetJudge(Sizer(setup.counter()))
-    _, ends = as_openai(attacked.messages)
-    every = [attack._replace(ordinal=ends[attack.ordinal - 1]) for attack in attacked.marked]
-    beside = play(_said_as(scenario, twin), setup, PlayCounts())
-    for moment in play(_said_as(scenario, attacked), setup, stage):
+    _, ends = as_openai(scenario.messages)
+    every = [attack._replace(ordinal=ends[attack.ordinal - 1]) for attack in attacks]
+    beside = play(twin, setup, PlayCounts())
+    for moment in play(scenario, setup, stage):
         other = next(beside)
         match moment, other:
             case CallMoment(), CallMoment():
@@ -382,28 +358,23 @@ def play_messages(
                 yield _beside_twin(moment.ask, moment.normalized, other.normalized, moment.at)
 
 
-def _said_as(scenario: Scenario, conversation: AttackedConversation) -> Scenario:
-    return replace(scenario, messages=tuple(conversation.messages), asks=tuple(conversation.asks))
-
-
-def play_beside(
-    scenario: Scenario, attacked: AttackedConversation, twin: AttackedConversation, setup: Setup, stage: PlayCounts
-) -> Scores:
+def play_beside(attacked: AttackedConversation, twin: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
     """Judge an attacked conversation beside its harmless twin, call by call."""
-    nonce, asks = nonce_of(scenario.draw), {ask.after: ask for ask in attacked.asks}
+    scenario, attacks = attacked
+    nonce, asks = nonce_of(scenario.draw), {ask.after: ask for ask in scenario.asks}
     with memory_store(nonce) as store, memory_store(nonce) as other_store:
         pair = setup.session(scenario, store), setup.session(scenario, other_store)
         builders = setup.builder(), setup.builder()
         fresh = 0
-        for number, (wire, other) in enumerate(zip(attacked.messages, twin.messages, strict=True)):
+        for number, (wire, other) in enumerate(zip(scenario.messages, twin.messages, strict=True)):
             if wire["role"] == "assistant" and number:
                 stage.builds += 1
                 fresh += 1
                 envelopes = builders[0].build(pair[0]), builders[1].build(pair[1])
-                marked = [attack for attack in attacked.marked if attack.ordinal <= number]
+                marked = [attack for attack in attacks if attack.ordinal <= number]
                 live = bool(marked) and marked[-1].ordinal > number - 3
                 call = ModelCall(
-                    number=stage.builds, session=pair[0], envelope=envelopes[0], wires=attacked.messages[:number]
+                    number=stage.builds, session=pair[0], envelope=envelopes[0], wires=scenario.messages[:number]
                 )
                 yield from _judged(call, envelopes[1], marked, whole=live or fresh % CHECKED_EVERY == 0)
             pair[0].append(wire)
@@ -412,7 +383,7 @@ def play_beside(
                 yield asked(asks[number + 1], builders, pair)
 
 
-def _judged(call: ModelCall, twin: Envelope, marked: Sequence[MarkedAttack], *, whole: bool) -> Scores:
+def _judged(call: ModelCall, twin: Envelope, marked: Sequence[Attack], *, whole: bool) -> Scores:
     envelope, at = call.envelope, f"call {call.number}"
     yield head_unmoved(envelope, twin, at)
     yield turns_alike(envelope, twin, at)
@@ -427,9 +398,7 @@ def _judged(call: ModelCall, twin: Envelope, marked: Sequence[MarkedAttack], *, 
         yield owed("budgets_kept", call)
 
 
-def asked(
-    ask: Ask, builders: tuple[EnvelopeBuilder, EnvelopeBuilder], pair: tuple[Session, Session]
-) -> Score | UnscoredCheck:
+def asked(ask: Ask, builders: tuple[EnvelopeBuilder, EnvelopeBuilder], pair: tuple[Session, Session]) -> Score:
     window, twin_window = (
         normalize("\n".join(text for wire in messages for text in texts_of(wire)))
         for messages in (
@@ -440,8 +409,8 @@ def asked(
     return _beside_twin(ask, window, twin_window, f"after message {ask.after}: {ask.question}")
 
 
-def _beside_twin(ask: Ask, window: str, twin_window: str, at: str) -> Score | UnscoredCheck:
+def _beside_twin(ask: Ask, window: str, twin_window: str, at: str) -> Score:
     shown, twin_shown = (all(shows(text, value) for value in ask.wants) for text in (window, twin_window))
     if not shown and not twin_shown:
-        return UnscoredCheck("canaries_kept", "the twin does not show it either", at)
+        return unscored("canaries_kept", "the twin does not show it either", at)
     return holds("canaries_kept", shown, at, f"{ask.wants[0]} is not shown, but the twin shows it")

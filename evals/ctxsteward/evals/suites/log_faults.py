@@ -155,25 +155,19 @@ class LogFault:
     """Reasons of which `context.cache_miss` must count one; empty if it need not count any."""
 
 
-def _records(kind: str, way: str, count: int | None = None) -> Do:
-    """Disturb the newest record of a kind, or `count` random ones if there are more than `count`."""
+def _records(kind: str, way: str, count: int | Literal["all"] | None = None) -> Do:
+    """Disturb the newest record of a kind, all, or `count` random ones if there are more than `count`."""
 
     def do(rng: Random, world: DisturbedLog) -> Gone | None:
         places = world.positions(kind)
-        if len(places) <= (count or 0):
+        if len(places) <= (count if isinstance(count, int) else 0):
             return None
-        for place in places[-1:] if count is None else rng.sample(places, count):
+        chosen = places if count == "all" else places[-1:] if count is None else rng.sample(places, count)
+        for place in chosen:
             _spoil(rng, world, place, way, (kind,))
         return NOTHING_GONE
 
     return do
-
-
-def _all_summaries(rng: Random, world: DisturbedLog) -> Gone | None:
-    places = world.positions("compaction")
-    for place in places:
-        _spoil(rng, world, place, "corrupted", ("compaction",))
-    return NOTHING_GONE if places else None
 
 
 def _original(way: str, *, old: bool) -> Do:
@@ -202,23 +196,18 @@ def _second_head(rng: Random, world: DisturbedLog) -> Gone | None:
     return NOTHING_GONE
 
 
-def _checkpoint(served: Callable[[int], int]) -> Do:
+def _checkpoint(*, older: bool) -> Do:
+    """Serve no checkpoint, or one of the earlier ones."""
+
     def do(rng: Random, world: DisturbedLog) -> Gone | None:
-        if len(world.positions("compaction")) < 2:
+        places = world.positions("compaction")
+        if len(places) < 2:
             return None
-        world.journal.checkpoints = served
+        served = rng.choice(places[:-1]) if older else 0
+        world.journal.checkpoints = lambda newest: served
         return NOTHING_GONE
 
     return do
-
-
-def _older_checkpoint(rng: Random, world: DisturbedLog) -> Gone | None:
-    places = world.positions("compaction")
-    if len(places) < 2:
-        return None
-    old = rng.choice(places[:-1])
-    world.journal.checkpoints = lambda newest: old
-    return NOTHING_GONE
 
 
 def _manifests(way: str) -> Do:
@@ -242,7 +231,9 @@ FAULTS: dict[str, LogFault] = {
     "the newest summary is corrupted": LogFault(do=_records("compaction", "corrupted"), outcome="remade", reasons=_ANY),
     "the newest summary is dropped": LogFault(do=_records("compaction", "dropped"), outcome="flagged", reasons=_ANY),
     "the newest summary is an older copy": LogFault(do=_records("compaction", "stale"), outcome="remade", reasons=_ANY),
-    "every summary is corrupted": LogFault(do=_all_summaries, outcome="remade", reasons=_ANY),
+    "every summary is corrupted": LogFault(
+        do=_records("compaction", "corrupted", "all"), outcome="remade", reasons=_ANY
+    ),
     "an earlier summary is corrupted": LogFault(do=_records("compaction", "corrupted", 1), outcome="remade"),
     "the newest selection is corrupted": LogFault(do=_records("selection", "corrupted"), outcome="remade"),
     "selections are dropped": LogFault(do=_records("selection", "dropped", 2), outcome="flagged"),
@@ -261,8 +252,8 @@ FAULTS: dict[str, LogFault] = {
     "an original in the window is dropped": LogFault(
         do=_original("dropped", old=False), outcome="flagged", reasons=_ANY
     ),
-    "the checkpoint is dropped": LogFault(do=_checkpoint(lambda newest: 0), outcome="same"),
-    "the checkpoint is an older one": LogFault(do=_older_checkpoint, outcome="same"),
+    "the checkpoint is dropped": LogFault(do=_checkpoint(older=False), outcome="same"),
+    "the checkpoint is an older one": LogFault(do=_checkpoint(older=True), outcome="same"),
     "manifests are dropped": LogFault(do=_manifests("dropped"), outcome="same"),
     "manifests are corrupted": LogFault(do=_manifests("corrupted"), outcome="same", reasons=frozenset(("manifest",))),
     "manifests are an older copy": LogFault(do=_manifests("stale"), outcome="same", reasons=frozenset(("manifest",))),

@@ -71,11 +71,11 @@ ScenarioJudge = Callable[[ScenarioResult, int], ScenarioResult]
 """Put the cases of a played scenario to model judges; the number is the 0-based repeat."""
 
 
-def play_one(draw: Draw, setup: Setup, cpu_seconds: CpuSeconds = time.process_time) -> ScenarioResult:
+def play_one(draw: Draw, setup: Setup) -> ScenarioResult:
     """Make and play a scenario of a shipped suite; add up its scores."""
     suite = suite_named(draw.suite)
     suite.check(setup)
-    return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup, cpu_seconds)
+    return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup)
 
 
 def play_made(
@@ -105,17 +105,6 @@ def play_made(
         cases=() if error else tuple(stage.cases),
         ratings=() if error else tuple(stage.ratings),
     )
-
-
-def run(
-    draws: Sequence[JobType],
-    setup: Setup,
-    *,
-    workers: int = 1,
-    play: Callable[[JobType, Setup], ScenarioResult] = play_one,  # type: ignore[assignment]
-) -> Iterator[ScenarioResult]:
-    """Play scenarios in `workers` processes; yield each as it ends, in any order."""
-    yield from (played for _, played in run_all([(draw, setup) for draw in draws], workers=workers, play=play))
 
 
 def run_all(
@@ -380,8 +369,8 @@ def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[Sc
         checks=sum(part.checks for part in parts),
         scenarios=len(parts),
         unscored=dict(sorted(unscored.items())),
-        within_sd=_rounded(deviations.within) if deviations else None,
-        between_sd=_rounded(deviations.between) if deviations and deviations.between is not None else None,
+        within_sd=_rounded(deviations[0]) if deviations else None,
+        between_sd=_rounded(deviations[1]) if deviations and deviations[1] is not None else None,
         distinct=distinct if things else None,
         distinct_value=_rounded(sum(part.total for part in things) / distinct) if things else None,
     )

@@ -37,7 +37,7 @@ from ctxsteward.schemas.eval_suite import TokenPrices
 from ctxsteward.summarizers.models import model_at
 
 from ...subjects.registry import named_object
-from .suite import JudgeCase, Metric, Rating, ScenarioResult, Score, UnscoredCheck, holds, tallied
+from .suite import JudgeCase, Metric, Rating, ScenarioResult, Score, holds, tallied, unscored
 
 ADDRESSES = ("http:", "https:", "openai:", "anthropic:")
 PROMPT_VERSION = 1
@@ -195,13 +195,13 @@ class JudgePanel:
     def __call__(self, played: ScenarioResult, repeat: int) -> ScenarioResult:
         """Put the cases of a scenario to each model; each 0-based repeat uses other seeds."""
         ratings = list(played.ratings)
-        scores: list[Score | UnscoredCheck] = []
+        scores: list[Score] = []
         for case in played.cases:
             for model in self.models:
                 rating = self._rating(case, model, repeat)
                 ratings.append(rating)
                 if rating.answer is None:
-                    scores.append(UnscoredCheck(JUDGED.name, rating.reason, case.at))
+                    scores.append(unscored(JUDGED.name, rating.reason, case.at))
                 else:
                     why = f"{rating.rater} says no: {case.asked}"
                     scores.append(holds(JUDGED.name, rating.answer, case.at, why))
@@ -280,21 +280,22 @@ def judging_of(played: Sequence[ScenarioResult]) -> ModelJudging | None:
     if not ratings:
         return None
     names = dict.fromkeys(rating.rater for rating in ratings if rating.rater not in (CODE, LABEL))
-    models = tuple(_usage(name, [rating for rating in ratings if rating.rater == name]) for name in names)
-    return ModelJudging(prompt_version=PROMPT_VERSION, models=models, agreement=tuple(_agreements(played, names)))
-
-
-def _usage(name: str, ratings: Sequence[Rating]) -> ModelUsage:
-    costs = [rating.cost for rating in ratings]
-    return ModelUsage(
-        model=name,
-        calls=sum(rating.calls for rating in ratings),
-        verdicts=sum(rating.answer is not None for rating in ratings),
-        unscored=dict(sorted(Counter(rating.reason for rating in ratings if rating.answer is None).items())),
-        tokens_in=sum(rating.tokens_in for rating in ratings),
-        tokens_out=sum(rating.tokens_out for rating in ratings),
-        cost=None if None in costs else round(sum(cost or 0.0 for cost in costs), 6),
-    )
+    models = []
+    for name in names:
+        own = [rating for rating in ratings if rating.rater == name]
+        costs = [rating.cost for rating in own]
+        usage = ModelUsage(
+            model=name,
+            calls=sum(rating.calls for rating in own),
+            verdicts=sum(rating.answer is not None for rating in own),
+            unscored=dict(sorted(Counter(rating.reason for rating in own if rating.answer is None).items())),
+            tokens_in=sum(rating.tokens_in for rating in own),
+            tokens_out=sum(rating.tokens_out for rating in own),
+            cost=None if None in costs else round(sum(cost or 0.0 for cost in costs), 6),
+        )
+        models.append(usage)
+    agreement = tuple(_agreements(played, names))
+    return ModelJudging(prompt_version=PROMPT_VERSION, models=tuple(models), agreement=agreement)
 
 
 def rating_pairs(ratings: Iterable[Rating]) -> Iterator[tuple[Rating, Rating]]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import NamedTuple
 
 from ctxsteward.schemas.message import Wire
 
@@ -40,12 +39,8 @@ VERBS = ("read", "load", "merge", "sort", "check", "send", "pack", "trim", "scan
 STATES = ("ok", "queued", "running", "skipped", "done", "stale")
 
 
-class PastedOutput(NamedTuple):
-    """A tool call and its result."""
-
-    name: str
-    arguments: Wire
-    result: str
+PastedOutput = tuple[str, Wire, str]
+"""Name and arguments of a tool call, and its result."""
 
 
 def calls(*rows: tuple[str, str, Wire], text: str | None = None) -> Wire:
@@ -74,7 +69,7 @@ def tool_output(rng: Random, things: Sequence[str], rows: int | None = None, spl
     name, kind = rng.choice(tools)
     count = rows if rows is not None else rng.choice((3, 5, 8, 8, 12, 20, 30))
     arguments: Wire = {"target": rng.choice(things), "limit": count} if rng.random() < 0.5 else {"path": path_of(rng)}
-    return PastedOutput(name, arguments, kinds[kind](rng, things, count))
+    return name, arguments, kinds[kind](rng, things, count)
 
 
 def _list(rng: Random, things: Sequence[str], language: str, *, numbered: bool) -> str:

@@ -27,13 +27,13 @@ from ctxsteward.schemas.message import Wire
 
 from ...canaries import normalize, shows
 from ...prompt_cost import Prices, PromptPiece, Sizer, call_faults
-from ...replay import CallTally, ModelCall, Prefix, check
+from ...replay import ModelCall, Prefix, check
 from ...subjects import answers
 from ...subjects.ours import EnvelopeDialogue
 from ...subjects.port import Archive, Dialogue, Index, Prompt, Task
 from .pasted_content import calls
 from .said_texts import SaidTexts, stands_alone, texts_of
-from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Setup, UnscoredCheck, holds
+from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Scores, Setup, holds, unscored
 
 NO_REPORT = "the subject gives no report of its compactions"
 NO_LOOKUP = "the subject has no references that resolve and no search"
@@ -317,29 +317,27 @@ def reaches(moment: PromptMoment, place: int, query: str, value: str) -> bool | 
     return bool(text) and any(text in hit or shows(normalize(hit), value) for hit in short)
 
 
-def reachable(
-    metric: str, moment: AskMoment, place: int, query: str, value: str, what: str, of: str = ""
-) -> Score | UnscoredCheck:
+def reachable(metric: str, moment: AskMoment, place: int, query: str, value: str, what: str, of: str = "") -> Score:
     """Score `reaches`."""
     reached = reaches(moment, place, query, value)
     if reached is None:
-        return UnscoredCheck(metric, NO_LOOKUP, moment.at)
+        return unscored(metric, NO_LOOKUP, moment.at)
     return holds(metric, reached, moment.at, f"{what}: nothing leads to message {place}", of)
 
 
-def compacted(compactions: int, ended: EndMoment) -> Score | UnscoredCheck:
+def compacted(compactions: int, ended: EndMoment) -> Score:
     """Score the number of compactions, if the subject reports them."""
     if ended.last is None or ended.last.prompt.compacted is None:
-        return UnscoredCheck("compactions", NO_REPORT)
+        return unscored("compactions", NO_REPORT)
     return Score("compactions", compactions)
 
 
-def accounted(metric: str, ended: EndMoment) -> Iterator[Score | UnscoredCheck]:
+def accounted(metric: str, ended: EndMoment) -> Iterator[Score]:
     """Score whether each message is in the last window, cited there, or reported as lost."""
     if isinstance(ended.dialogue, EnvelopeDialogue) and ended.last is not None and ended.last.ours is not None:
         here = ended.dialogue.accounted()
     elif ended.last is None or ended.last.prompt.lost is None:
-        yield UnscoredCheck(metric, NO_REPORT)
+        yield unscored(metric, NO_REPORT)
         return
     else:
         places = range(1, len(ended.wires) + 1)
@@ -409,21 +407,20 @@ def asked_within_budget(metric: str, asked: AskMoment, budget: BudgetJudge) -> S
 
 def last_turn_missing(moment: CallMoment) -> list[str]:
     """Return the newest user text and the newest assistant text that the window does not hold word for word."""
-    newest = (_newest_text(moment.wires, role) for role in ("user", "assistant"))
-    return [text for text in newest if text not in moment.window]
-
-
-def _newest_text(wires: Sequence[Wire], role: str) -> str:
-    """Return the newest text of a role, or empty; read from the end, so that a late call costs no more."""
-    spoken = (Message.from_wire(wire).text for wire in reversed(wires) if wire["role"] == role)
-    return next(filter(None, spoken), "")
+    missing = []
+    for role in ("user", "assistant"):
+        # read from the end, so that a late call costs no more
+        texts = (Message.from_wire(wire).text for wire in reversed(moment.wires) if wire["role"] == role)
+        newest = next(filter(None, texts), "")
+        if newest not in moment.window:
+            missing.append(newest)
+    return missing
 
 
 def owed(metric: str, call: ModelCall) -> Score:
     """Score one of our calls: valid for both providers, in budget, cited, newest and last raw turn verbatim."""
-    tally = CallTally()
-    check(call, tally)
-    return holds(metric, not tally.faults, f"call {call.number}", "; ".join(tally.faults[:3]))
+    faults = check(call)
+    return holds(metric, not faults, f"call {call.number}", "; ".join(faults[:3]))
 
 
 def sound(metric: str, moment: CallMoment, budget: BudgetJudge) -> Score:
@@ -437,27 +434,25 @@ def sound(metric: str, moment: CallMoment, budget: BudgetJudge) -> Score:
 
 @dataclass(slots=True)
 class PrefixJudge:
-    """Check that a call's messages extend those of the call before, unless the subject reports a compaction."""
+    """Check that a call's messages extend those of the call before, unless the subject reports a compaction.
+
+    Of our builder, it checks the bytes before the turn.
+    """
 
     ours: Prefix = field(default_factory=Prefix)
 
-    def read(self, metric: str, moment: CallMoment) -> Iterator[Score | UnscoredCheck]:
+    def read(self, metric: str, moment: CallMoment) -> Scores:
         if moment.ours is not None:
-            yield from prefix_kept(metric, self.ours, moment.ours)
+            compared = self.ours.compared
+            extends = self.ours.check(moment.ours)
+            if self.ours.compared > compared:
+                why = "bytes before the turn changed without a compaction"
+                yield holds(metric, extends, f"call {moment.number}", why)
         elif moment.prompt.compacted is None:
-            yield UnscoredCheck(metric, NO_REPORT, moment.at)
+            yield unscored(metric, NO_REPORT, moment.at)
         elif moment.before and not moment.prompt.compacted:
-            yield holds(
-                metric, moment.extends, moment.at, "messages that were sent before changed without a compaction"
-            )
-
-
-def prefix_kept(metric: str, prefix: Prefix, call: ModelCall) -> Iterator[Score]:
-    """Score whether this call's bytes extend the last one's; yield nothing after a compaction."""
-    before = prefix.compared
-    extends = prefix.check(call)
-    if prefix.compared > before:
-        yield holds(metric, extends, f"call {call.number}", "bytes before the turn changed without a compaction")
+            why = "messages that were sent before changed without a compaction"
+            yield holds(metric, moment.extends, moment.at, why)
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@
 A `Draw` is a suite, a split and a number, so the id of a result suffices to make the same conversation again. Every
 ninth scenario is long. The splits share no seed: rules may be tuned on ``docs``, CI runs ``ci``, and suites with
 phrasings of their own hold some back for it. ``sealed`` has its own seeds, words, tools and attacks; it is played
-rarely, each time on record (`ctxsteward.evals.sealed_openings`), and nothing is tuned on it.
+rarely, each time on record (`benchmarks.sealed`), and nothing is tuned on it.
 
-A suite yields a `Score` for each check that it made and an `UnscoredCheck` with a reason for each that it could not
-make, never 0. `ScoreTally` adds up one metric of one scenario.
+A suite yields a `Score` for each check. A check that it could not make has no value, never 0, and a reason
+(`unscored`). `ScoreTally` adds up one metric of one scenario.
 
 A scenario may be played several times if a model takes part, so that playings vary. It stays one scenario, whose value
 is the mean of its repeats (`suites.results`).
@@ -95,6 +95,12 @@ class Draw(NamedTuple):
         return cls(match[1], cast(Split, match[2]), int(match[3]))
 
 
+def refuse_sealed(split: str) -> None:
+    """Raise `InputError` for the sealed split, for callers that record no opening."""
+    if split == "sealed":
+        raise InputError("split 'sealed' is opened on record only (`python -m benchmarks.sealed`); use docs or ci")
+
+
 def drawn(suite: str, split: Split, count: int) -> Iterator[Draw]:
     """Yield the first `count` draws of a suite; a larger count includes those of a smaller one."""
     return (Draw(suite, split, number) for number in range(count))
@@ -170,22 +176,14 @@ class Score(NamedTuple):
     """One check."""
 
     metric: str
-    value: float
-    """1 or 0 for a rate."""
+    value: float | None
+    """1 or 0 for a rate; None if the check could not be made."""
     at: str = ""
     """Place: ``turn 41``, ``§17``."""
     why: str = ""
-    """Fault that was found; empty if the check held."""
+    """Fault that was found, or reason why the check could not be made; empty if the check held."""
     of: str = ""
     """Distinct thing that is checked repeatedly: an aim, a planted value, a tool result."""
-
-
-class UnscoredCheck(NamedTuple):
-    """A check that could not be made."""
-
-    metric: str
-    reason: str
-    at: str = ""
 
 
 @dataclass(slots=True)
@@ -203,6 +201,9 @@ class ScoreTally:
     """Sum of each playing if there were several."""
 
     def add(self, score: Score, metric: Metric) -> None:
+        if score.value is None:
+            self.unscored[score.why] += 1
+            return
         self.count += 1
         self.total += score.value
         total, checks = self.things.get(score.of, (0.0, 0))
@@ -279,7 +280,7 @@ class ScenarioResult:
     """Answers of each rater about each case, in every repeat."""
 
 
-def tallied(scores: Iterable[Score | UnscoredCheck], metrics: Iterable[Metric]) -> dict[str, ScoreTally]:
+def tallied(scores: Iterable[Score], metrics: Iterable[Metric]) -> dict[str, ScoreTally]:
     """Add up scores by metric; a metric without scores has an empty tally."""
     by_name = {metric.name: metric for metric in metrics}
     tallies = {name: ScoreTally() for name in by_name}
@@ -287,13 +288,10 @@ def tallied(scores: Iterable[Score | UnscoredCheck], metrics: Iterable[Metric]) 
     return tallies
 
 
-def add_to(tallies: dict[str, ScoreTally], scores: Iterable[Score | UnscoredCheck], metrics: dict[str, Metric]) -> None:
+def add_to(tallies: dict[str, ScoreTally], scores: Iterable[Score], metrics: dict[str, Metric]) -> None:
     """Add scores to tallies as they come."""
     for score in scores:
-        if isinstance(score, UnscoredCheck):
-            tallies[score.metric].unscored[score.reason] += 1
-        else:
-            tallies[score.metric].add(score, metrics[score.metric])
+        tallies[score.metric].add(score, metrics[score.metric])
 
 
 def holds(metric: str, ok: bool, at: str = "", why: str = "", of: str = "") -> Score:
@@ -303,6 +301,11 @@ def holds(metric: str, ok: bool, at: str = "", why: str = "", of: str = "") -> S
     0.0
     """
     return Score(metric, float(ok), at, "" if ok else why, of)
+
+
+def unscored(metric: str, reason: str, at: str = "") -> Score:
+    """Make the score of a check that could not be made."""
+    return Score(metric, None, at, reason)
 
 
 DYNAMIC_TOKENS = 2_000
@@ -439,7 +442,7 @@ class PlayCounts:
 
 NOT_ASKED = "only our own envelope reports it"
 
-Scores = Iterator[Score | UnscoredCheck]
+Scores = Iterator[Score]
 Make = Callable[[Draw], Scenario]
 Play = Callable[[Scenario, Setup, PlayCounts], Scores]
 
@@ -450,13 +453,6 @@ def _is_installed(module: str) -> bool:
         return find_spec(module) is not None
     except (ImportError, ValueError):  # an import hook may refuse; a module that is half loaded has no spec
         return False
-
-
-class SuiteExtra(NamedTuple):
-    """An extra that a suite needs."""
-
-    name: str
-    modules: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,16 +469,17 @@ class EvalSuite:
     """Number of scenarios in CI."""
     ours_only: str | None = None
     """Reason why only our builder can be judged; None if any subject can."""
-    extra: SuiteExtra | None = None
+    extra: str | None = None
     """Extra that must be installed to play it."""
+    modules: tuple[str, ...] = ()
+    """Modules of the extra."""
 
     def unplayable(self) -> str | None:
         """Return why it cannot be played here and what to install, or None if it can."""
-        missing = [module for module in self.extra.modules if not _is_installed(module)] if self.extra else []
-        if self.extra is None or not missing:
+        missing = ", ".join(module for module in self.modules if not _is_installed(module))
+        if not missing:
             return None
-        names = ", ".join(missing)
-        return f"it needs the extra `{self.extra.name}` ({names}); pip install 'ctxsteward[{self.extra.name}]'"
+        return f"it needs the extra `{self.extra}` ({missing}); pip install 'ctxsteward[{self.extra}]'"
 
     def check(self, setup: Setup) -> None:
         """Raise `InputError` if an extra is missing that our builder needs to play it."""
@@ -493,11 +490,11 @@ class EvalSuite:
     def scores(self, scenario: Scenario, setup: Setup, counts: PlayCounts) -> Scores:
         """Play and judge a scenario; figures that do not apply to the subject are unscored, with the reason."""
         if setup.subject is not None and self.ours_only is not None:
-            yield from (UnscoredCheck(metric.name, self.ours_only) for metric in self.metrics)
+            yield from (unscored(metric.name, self.ours_only) for metric in self.metrics)
             return
         scored: set[str] = set()
         for score in self.play(scenario, setup, counts):
             scored.add(score.metric)
             yield score
         if setup.subject is not None:
-            yield from (UnscoredCheck(metric.name, NOT_ASKED) for metric in self.metrics if metric.name not in scored)
+            yield from (unscored(metric.name, NOT_ASKED) for metric in self.metrics if metric.name not in scored)
