@@ -28,7 +28,7 @@ from ctxsteward.store.profiles.text import Profile
 from ctxsteward.store.strict_yaml import DocumentKind, read_mapping, read_text, show, written
 
 from ..canaries import normalize, shows
-from ..placed import PlacedPart, checked, refused
+from ..document_faults import PlacedPart, checked, refused
 from ..prompt_cost import Prices, openai_faults
 from ..suites.catalogue import NAMES
 from ..suites.gates import Gates, for_all, gates_of

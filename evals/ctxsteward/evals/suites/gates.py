@@ -47,8 +47,8 @@ from ctxsteward.schemas.eval_result import GateResult, MetricResult, ScenarioPar
 from ctxsteward.schemas.eval_suite import FigureGate
 from ctxsteward.store.strict_yaml import DocumentKind, read_mapping, read_text
 
+from ..document_faults import PlacedPart, checked, refused
 from ..intervals import Spread, detects, promise_detects
-from ..placed import PlacedPart, checked, refused
 
 SHIPPED = "gates.yaml"
 Rule = Literal["below", "at_most", "at_least", "above"]
