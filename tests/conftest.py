@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.doctest import DoctestModule
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -44,9 +44,16 @@ if lies_in_memory():
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None
 
-settings.register_profile("counted", settings.default, max_examples=examples(settings.default.max_examples))
+settings.register_profile(
+    "counted",
+    settings.default,
+    max_examples=examples(settings.default.max_examples),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("counted")
-"""Property tests that name no number of examples: a tenth of hypothesis's own on every run, as those that do."""
+"""Property tests that name no number of examples: a tenth of hypothesis's own on every run, as those that do. None is
+timed: on a machine that does other work, too, a single example may take seconds."""
 
 LONG = (
     "tests/flows/",
