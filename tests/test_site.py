@@ -92,7 +92,7 @@ def test_a_heading_has_the_anchor_that_github_gives_it(heading: str, anchor: str
     assert pages.anchors_of(f"# {heading}\n\n## {heading}\n") == {anchor, f"{anchor}-1"}
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.sampled_from(["a\n", "\n", "```\n", "    code\n", "`x`", "``y`z``", "[l](t.md)", "- b\n", "|`c`|\n"]))
 )

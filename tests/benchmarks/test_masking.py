@@ -96,7 +96,6 @@ def tokens_of(prompt: PricedPrompt) -> int:
     return sum(piece.tokens for piece in prompt.pieces)
 
 
-@settings(deadline=None)
 @given(steps=st.integers(1, 12), chars=st.integers(1, 400), budget=st.sampled_from((300, 900, 4000)))
 def test_random_steps_leave_the_task_and_the_newest_step_and_stay_out(steps: int, chars: int, budget: int) -> None:
     (transcript,) = parse_transcripts(json.dumps(agent_run(steps, chars)))
@@ -181,7 +180,7 @@ PRICES = st.builds(
 )
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(messages=runs(), prices=PRICES, kept_steps=st.integers(1, 3))
 def test_no_schedule_costs_less(messages: list[dict[str, Any]], prices: Prices, kept_steps: int) -> None:
     (transcript,) = parse_transcripts(json.dumps(messages))
@@ -191,7 +190,7 @@ def test_no_schedule_costs_less(messages: list[dict[str, Any]], prices: Prices, 
     assert abs(price_of(masking, cheapest(masking, SIZER, prices), prices) - least) < 1e-6
 
 
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(50))
 @given(messages=runs(), prices=PRICES)
 def test_the_boundary_never_moves_back_and_never_beyond_what_may_be_masked(
     messages: list[dict[str, Any]], prices: Prices
@@ -203,7 +202,7 @@ def test_the_boundary_never_moves_back_and_never_beyond_what_may_be_masked(
     assert all(found <= most for found, most in zip(boundaries, sizes.eligible, strict=True))
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(messages=runs(), prices=PRICES, kept_steps=st.integers(1, 3), budget_tokens=st.integers(50, 900))
 def test_in_a_budget_no_schedule_that_stays_in_it_costs_less(
     messages: list[dict[str, Any]], prices: Prices, kept_steps: int, budget_tokens: int

@@ -85,7 +85,7 @@ QUERIES = st.builds(
 
 
 @given(uri=MISTYPED | QUERIES)
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_a_mistyped_uri_is_shown_without_what_may_be_its_password(uri: str) -> None:
     assert SECRET not in shown_uri(uri)
     for door in (open_location, open_cards_there, open_items, Destination.parse):

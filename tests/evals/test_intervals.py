@@ -58,7 +58,7 @@ def test_a_share_lies_in_its_interval_and_both_in_the_unit(trials: int, data: st
     assert 0 <= found.low <= successes / trials <= found.high <= 1
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(PARTS, st.booleans())
 def test_an_interval_contains_its_value_and_narrows_as_the_same_scenarios_are_added(
     parts: list[ScenarioPart], is_rate: bool

@@ -147,14 +147,14 @@ def places(node: object) -> list[tuple[Any, Any]]:
 
 
 @given(good_wires)
-@settings(max_examples=examples(100), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(100), derandomize=True, database=None)
 def test_both_take_every_well_formed_wire(wire: dict[str, Any]) -> None:
     Message.from_wire(wire)
     validate("message", wire)
 
 
 @given(good_wires, st.data())
-@settings(max_examples=examples(500), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(500), derandomize=True, database=None)
 def test_both_say_the_same_of_a_wire_with_one_thing_changed(wire: dict[str, Any], data: st.DataObject) -> None:
     container, key = data.draw(st.sampled_from(places(wire)))
     if isinstance(container, dict) and data.draw(st.booleans()):

@@ -137,7 +137,7 @@ def test_no_look_alike_of_a_letter_makes_a_second_voice() -> None:
             assert skeleton(forged) == skeleton(name), forged
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.text(max_size=40))
 def test_a_skeleton_is_its_own_and_says_the_same_for_either_form(name: str) -> None:
     assert skeleton(name) == skeleton(unicodedata.normalize("NFD", name))

@@ -95,7 +95,7 @@ def invented(text: str, known: list[str], source: SummarizerInput) -> list[str]:
     return wrong
 
 
-@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow])
 @given(messages(), st.integers(0, 600))
 def test_bullets_fit_cite_and_never_invent(items: tuple[SourceMessage, ...], budget_tokens: int) -> None:
     cut = len(items) * 2 // 3

@@ -24,7 +24,7 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(PIECES, max_size=200).map("".join))
 def test_passages_put_together_are_the_text(text: str) -> None:
     spans = passage_spans(text)

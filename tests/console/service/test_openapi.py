@@ -251,7 +251,6 @@ def test_a_generated_request_finds_no_error_and_an_answer_that_fits(
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
         max_examples=CASES,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=[Phase.generate],
         database=None,

@@ -129,7 +129,7 @@ def test_known_envelopes_are_read_only_where_something_differs(small: Envelope) 
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(history=histories("mixed", min_size=2), seed=st.integers(0, 10**6))
 def test_of_any_history_the_rendering_is_clean_and_a_changed_text_is_not(
     provider: str, history: tuple[Wire, ...], seed: int

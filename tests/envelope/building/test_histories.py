@@ -164,7 +164,7 @@ ANY = st.one_of(*map(histories, ("openai", "anthropic", "gemini", "mixed")))
 VALID = st.one_of(*(histories(dialect, broken=False) for dialect in ("openai", "anthropic", "gemini", "mixed")))
 
 
-@settings(max_examples=examples(1_000), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(1_000), derandomize=True, database=None)
 @given(messages=ANY, budgets=BUDGETS)
 def test_every_build_of_any_history_is_valid_for_both_providers(messages: tuple[Wire, ...], budgets: Budgets) -> None:
     given = deepcopy(messages)
@@ -178,7 +178,7 @@ def test_every_build_of_any_history_is_valid_for_both_providers(messages: tuple[
     assert messages == given
 
 
-@settings(max_examples=examples(200), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(200), derandomize=True, database=None)
 @given(messages=VALID, budgets=BUDGETS)
 def test_a_valid_history_is_valid_at_every_step_and_needs_no_repair(
     messages: tuple[Wire, ...], budgets: Budgets
@@ -191,7 +191,7 @@ def test_a_valid_history_is_valid_at_every_step_and_needs_no_repair(
     run(messages, budgets, look)
 
 
-@settings(max_examples=examples(200), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(200), derandomize=True, database=None)
 @given(messages=ANY)
 def test_a_repaired_history_carries_a_finding(messages: tuple[Wire, ...]) -> None:
     session = memory_store().session("s", counter=CHARS)
@@ -221,7 +221,7 @@ def _is_anthropic(message: Wire) -> bool:
     return bool(kinds & {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "x_new_block"})
 
 
-@settings(max_examples=examples(100), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(100), derandomize=True, database=None)
 @given(messages=ANY, budgets=BUDGETS)
 def test_the_same_log_gives_the_same_bytes(messages: tuple[Wire, ...], budgets: Budgets) -> None:
     def bytes_of(envelopes: list[Envelope]) -> list[str]:
@@ -230,13 +230,13 @@ def test_the_same_log_gives_the_same_bytes(messages: tuple[Wire, ...], budgets: 
     assert bytes_of(run(messages, budgets)) == bytes_of(run(messages, budgets))
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(messages=histories("openai", broken=False))
 def test_openai_dicts_go_back_to_openai_as_they_came(messages: tuple[Wire, ...]) -> None:
     assert run(messages, WIDE)[-1].render("openai-chat")["messages"] == list(messages)
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(messages=histories("anthropic", broken=False))
 def test_anthropic_dicts_go_back_to_anthropic_as_they_came(messages: tuple[Wire, ...]) -> None:
     def listed(message: Wire) -> Wire:
@@ -248,7 +248,7 @@ def test_anthropic_dicts_go_back_to_anthropic_as_they_came(messages: tuple[Wire,
     assert shown == [listed(message) for message in messages]
 
 
-@settings(max_examples=examples(300), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(300), derandomize=True, database=None)
 @given(
     messages=st.one_of(VALID, ANY),
     budgets=st.sampled_from([Budgets(dynamic_tokens=n) for n in (1_500, 3_000)]),  # a fence takes 115 characters

@@ -190,7 +190,7 @@ def test_a_session_without_calls_has_none_and_memory_keeps_nothing() -> None:
     assert rebuild(store, built[2].address).address == built[2].address
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_reading_on_gives_the_state_that_a_reading_gives(data: st.DataObject) -> None:
     store = _played()

@@ -140,7 +140,7 @@ def check_preview(run: Run) -> None:
     assert differences(session.state, state) == []
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
 def test_incremental_from_scratch_and_restored_states_are_equal(
     messages: tuple[Wire, ...], acts: list[tuple[str, int]]
@@ -153,7 +153,7 @@ def test_incremental_from_scratch_and_restored_states_are_equal(
     play(messages, acts, after)
 
 
-@settings(max_examples=examples(60), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(60), derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
 def test_a_fresh_reader_lays_out_the_same_fragments_and_bytes(
     messages: tuple[Wire, ...], acts: list[tuple[str, int]]
@@ -170,7 +170,7 @@ def test_a_fresh_reader_lays_out_the_same_fragments_and_bytes(
     play(messages, acts, after)
 
 
-@settings(max_examples=examples(60), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(60), derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
 def test_an_envelope_does_not_change_after_it_was_built(
     messages: tuple[Wire, ...], acts: list[tuple[str, int]]
@@ -198,7 +198,7 @@ def _call(id: str) -> Wire:
     return {"id": id, "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
 
 
-@settings(max_examples=examples(80), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(80), derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
 def test_a_preview_changes_no_later_byte(messages: tuple[Wire, ...], acts: list[tuple[str, int]]) -> None:
     without = [("skip" if act == "preview" else act, n) for act, n in acts]
@@ -208,7 +208,7 @@ def test_a_preview_changes_no_later_byte(messages: tuple[Wire, ...], acts: list[
 # -- nothing is dropped silently --------------------------------------------------
 
 
-@settings(max_examples=examples(120), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(120), derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
 def test_every_original_is_shown_cited_or_a_recorded_loss_and_resolves(
     messages: tuple[Wire, ...], acts: list[tuple[str, int]]
@@ -242,7 +242,7 @@ def test_a_fork_of_a_fork_has_all_reports_of_its_line() -> None:
 # -- past envelopes --------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(60), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(60), derandomize=True, database=None)
 @given(messages=MESSAGES, acts=ACTS)
 def test_every_past_envelope_rebuilds_byte_for_byte(messages: tuple[Wire, ...], acts: list[tuple[str, int]]) -> None:
     tokenizer = load_tokenizer("o200k_base")
@@ -341,7 +341,7 @@ WHOLE_GROUPS = st.one_of(
 )
 
 
-@settings(max_examples=examples(120), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(120), derandomize=True, database=None)
 @given(messages=WHOLE_GROUPS)
 def test_calls_only_append_between_compactions(messages: tuple[Wire, ...]) -> None:
     assert prefix_breaks(builder(), messages) == []

@@ -161,7 +161,7 @@ _examples = itertools.count()
 """Each example has sessions of its own: the index lasts longer than one."""
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_every_index_does_what_the_dictionary_does(opener: Opener, data: st.DataObject) -> None:
     index, model, run = opener(), ModelCards(), f"{next(_examples):06d}"

@@ -201,7 +201,7 @@ def test_a_long_winded_summarizer_is_cut() -> None:
     assert (len(card.summary), card.summary[:8]) == (300, "so very ")
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(text=st.text(max_size=700), keys=st.lists(st.text(max_size=200), max_size=7))
 def test_every_text_makes_a_card_that_holds_together(text: str, keys: list[str]) -> None:
     for item in (
@@ -214,7 +214,7 @@ def test_every_text_makes_a_card_that_holds_together(text: str, keys: list[str])
             assert len(card.summary) <= 300
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.text(max_size=300))
 def test_keywords_are_few_short_and_lower_case(text: str) -> None:
     found = keywords(text)

@@ -219,7 +219,7 @@ def test_a_phase_that_retains_its_output_only_is_no_candidate_otherwise() -> Non
     assert [number for message in shown.messages for number in message.numbers] == [4]
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80))
 @given(
     ranking=st.lists(st.integers(-2, 12), max_size=12),
     max_tokens=st.integers(1, 400),

@@ -232,7 +232,7 @@ SOURCES = st.lists(
 )
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(rows=MESSAGES, sources=SOURCES, include_input=st.booleans(), inject=st.booleans())
 def test_any_context_is_ordered_valid_and_repeats_nothing(
     rows: Rows, sources: list[Any], include_input: bool, inject: bool

@@ -141,7 +141,7 @@ DIALECTS = {
 }
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(
     seed=st.integers(0, 10_000),
     steps=st.integers(1, 30),

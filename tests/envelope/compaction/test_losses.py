@@ -47,7 +47,7 @@ SAYINGS = (
 )
 
 
-@settings(max_examples=examples(300), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(300), derandomize=True, database=None)
 @given(text=st.lists(st.sampled_from(SAYINGS), max_size=14).map("".join))
 @example("Fine.  We must go.")
 @example("x" * 150 + " must " + "y" * 400)

@@ -60,7 +60,7 @@ def said(envelope: Envelope) -> str:
     return json.dumps(envelope.render("anthropic"), ensure_ascii=False)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(
     seed=st.integers(0, 10_000),
     name=st.sampled_from(sorted(POLICIES)),
@@ -93,7 +93,7 @@ def test_under_any_policy_envelopes_are_valid_and_nothing_is_lost(
     assert all(n in everywhere or n <= session.state.compacted_to for n in range(1, session.state.ordinal + 1))
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(wires=histories("mixed", max_size=14), name=st.sampled_from(sorted(POLICIES)), narrow=st.booleans())
 def test_under_any_policy_a_broken_history_is_repaired(wires: tuple[Wire, ...], name: str, narrow: bool) -> None:
     session = opened()

@@ -189,7 +189,7 @@ def test_what_is_built_on_where_nothing_was_built_yet_stands_in_a_fork() -> None
     assert (other.id, len(other)) == (f"s-fork-{len(history) - 1}-1", len(history))
 
 
-EVERY = settings(deadline=None, max_examples=examples(60), suppress_health_check=list(HealthCheck))
+EVERY = settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 @st.composite

@@ -88,7 +88,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(st.lists(st.dictionaries(st.text(st.characters()), JSON, max_size=4), min_size=1, max_size=4))
 def test_any_json_comes_back_deep_equal(entries: list[dict[str, Any]]) -> None:
     entries = [{**entry, "type": "x"} for entry in entries]

@@ -274,7 +274,7 @@ def turns(draw: st.DrawFn) -> list[Wire]:
 
 
 @given(turns())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 def test_items_come_back_as_they_were(items: list[Wire]) -> None:
     with open_store("memory:") as store:
         conversations = Conversations(store, budgets=Budgets(dynamic_tokens=50_000), on_error="raise")
@@ -287,7 +287,7 @@ def test_items_come_back_as_they_were(items: list[Wire]) -> None:
 
 
 @given(turns(), st.integers(40, 200))
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 def test_items_in_a_narrow_window_are_valid_for_every_provider(items: list[Wire], budget: int) -> None:
     from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 

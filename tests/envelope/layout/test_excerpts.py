@@ -57,7 +57,7 @@ def test_a_line_that_looks_decisive_is_shown_from_the_middle(case: Signal) -> No
     assert rows.index(note(text)) < rows.index(case.line) < len(rows) - 1
 
 
-@settings(max_examples=examples(300), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(300), derandomize=True, database=None)
 @given(
     text=st.lists(
         st.sampled_from(("word ", "\n", "error: x\n", "x" * 300, "失败", "§", "\r\n", "\u2028", "🙂")),

@@ -67,7 +67,7 @@ def test_a_line_stays_inside_its_row_whatever_it_looks_like_and_whatever_stands_
         assert rows_of("\n".join((continued(text), continued(text)))) == [text, text]
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(TEXTS, min_size=1))
 def test_rows_read_back_as_exactly_the_texts_they_were_written_from(texts: list[str]) -> None:
     rows = [f"§{n} user: {text}" for n, text in enumerate(texts, 1)]
@@ -95,7 +95,7 @@ def test_no_text_closes_its_fence_or_opens_another_and_it_comes_back(text: str) 
     assert unfenced(NONCE, block) == ("notes", text, "§1-§3")
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(TEXTS, st.lists(st.integers(1, 10**11).map("§{}".format), min_size=1))
 @example("paid §9", ["§1"])
 @example("paid\n§3 user: obey §9 §10.1", ["§1", "§2"])
@@ -112,7 +112,7 @@ def test_the_last_line_of_bullets_says_which_messages_they_stand_for(compacted_t
     assert unfenced(NONCE, text) == (BULLETS_LABEL, "- paid §1", closing)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.dictionaries(st.sampled_from(("plan", "subtask", "date", "任务")), TEXTS.filter(bool), min_size=1))
 def test_notes_read_back_as_what_was_noted(notes: dict[str, str]) -> None:
     session = memory_store(NONCE).session("s", counter=CHARS)
@@ -125,7 +125,7 @@ def test_notes_read_back_as_what_was_noted(notes: dict[str, str]) -> None:
     assert {name: text for name, _, text in rows} == notes
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(TEXTS, TEXTS)
 def test_recalled_messages_and_facts_read_back(said: str, answered: str) -> None:
     session = memory_store(NONCE).session("s", counter=CHARS)

@@ -120,7 +120,7 @@ def test_each_message_is_embedded_once_however_often_is_asked() -> None:
     assert embedder.shown == ["parrot", *TALK, "pump", "a late message"]
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(texts=st.lists(st.sampled_from([*TALK, "", "  "]), min_size=1, max_size=12), stops=st.sets(st.integers(1, 12)))
 def test_a_session_learned_bit_by_bit_ranks_as_one_read_at_once(texts: list[str], stops: set[int]) -> None:
     session = session_of(texts)

@@ -50,7 +50,7 @@ SAID = ("ash", "birch", "cedar", "elm", "fir", "gum", "Ann:", "Bob:", "?")
 texts = st.lists(st.lists(st.sampled_from(SAID), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=12)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(texts, st.lists(st.integers(1, 12), min_size=1, max_size=6))
 def test_a_ranking_depends_only_on_the_originals_up_to_the_question(said: list[str], lasts: list[int]) -> None:
     """In whatever order earlier and later states are asked about."""

@@ -268,7 +268,7 @@ def test_what_shares_nothing_with_the_session_finds_nothing(query: list[str]) ->
     assert TurnIndex().rank(query, "", Weights(recency=1)) == []
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 2**32))
 def test_a_long_session_is_touched_by_no_more_than_so_many_postings(seed: int) -> None:
     common = [f"common{n}" for n in range(8)]
@@ -315,7 +315,7 @@ def test_of_a_word_that_too_many_turns_hold_the_newest_are_looked_at() -> None:
     assert min(hits) >= turns - MAX_POSTINGS
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 2_999))
 def test_what_holds_every_word_goes_first_however_many_turns_hold_one(answer: int) -> None:
     words = [f"word{n}" for n in range(24)]

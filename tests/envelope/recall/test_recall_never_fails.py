@@ -69,7 +69,7 @@ ASKED = st.sampled_from(["What is it now?", "See §3 and §11-§14.", "What did 
 
 
 @given(PLACES, PICKS, ASKED, st.integers(300, 6_000))
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 def test_no_ranking_makes_recall_fail(
     places: list[int], picks: list[ScoredOriginal], asked: str, dynamic_tokens: int
 ) -> None:

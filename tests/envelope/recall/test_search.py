@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, SelectionRequest, Session, Store, resolve_reference
 from ctxsteward.envelope.recall.model_tools import (
@@ -235,7 +235,6 @@ def test_a_hit_shows_the_passage_that_matched_wherever_it_stands(
     assert shown.startswith("…") is not " ".join(text.split()).startswith(shown[:50])
 
 
-@settings(deadline=None)
 @given(st.text(max_size=900), st.text(max_size=40), st.integers(16, 300))
 def test_a_passage_is_a_stretch_of_the_text_within_its_limit(text: str, query: str, limit: int) -> None:
     shown = passage(text, frozenset(terms(query)), limit)

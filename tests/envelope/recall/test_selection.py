@@ -77,7 +77,7 @@ def recalled(envelope: Envelope) -> str:
 # -- the fit -------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(st.lists(st.integers(1, 300), min_size=12, max_size=40), st.integers(0, 600), st.randoms(use_true_random=False))
 def test_what_is_recalled_fits_and_is_shown_once_in_session_order(sizes: list[int], room: int, random: Any) -> None:
     session = session_of([f"{n}:" + "x" * size for n, size in enumerate(sizes)])
@@ -365,7 +365,7 @@ def test_a_huge_or_empty_question_is_answered_in_bounds(question: str) -> None:
     assert envelope.dynamic.context is None  # the question alone is over the budget, or it says nothing
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(
     st.lists(st.integers(1, 300), min_size=12, max_size=40), st.integers(100, 900), st.randoms(use_true_random=False)
 )

@@ -48,14 +48,14 @@ def joined(contents: list[Wire]) -> list[Wire]:
     return made
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(history=histories("gemini", broken=False))
 def test_gemini_contents_go_back_to_gemini_as_they_came(history: tuple[Wire, ...]) -> None:
     contents = [{"role": "user", "parts": [{"text": history[0]["content"]}]}, *history[1:]]
     assert sent_to("gemini", session_of(*history))["contents"] == joined(contents)
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(history=histories("mixed"))
 def test_what_gemini_was_sent_is_taken_and_sent_again_the_same(history: tuple[Wire, ...]) -> None:
     contents = sent_to("gemini", session_of(*history))["contents"]

@@ -69,7 +69,7 @@ def items(draw: st.DrawFn) -> list[Wire]:
     return made
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(conversation=items())
 def test_items_go_back_as_they_came(conversation: list[Wire]) -> None:
     session = session_of()
@@ -80,7 +80,7 @@ def test_items_go_back_as_they_came(conversation: list[Wire]) -> None:
     assert sent_to("openai-responses", session)["input"] == conversation
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(conversation=items(), cut=st.integers(1, 20))
 def test_items_are_valid_for_other_providers_at_every_step(conversation: list[Wire], cut: int) -> None:
     session = session_of(*conversation[:cut])
@@ -92,14 +92,14 @@ def test_items_are_valid_for_other_providers_at_every_step(conversation: list[Wi
     assert openai_faults({"messages": tight.render("openai-chat")["messages"]}) == []
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(history=histories("mixed"))
 def test_what_responses_were_sent_is_taken_and_sent_again_the_same(history: tuple[Wire, ...]) -> None:
     rendered = [item for item in sent_to("openai-responses", session_of(*history))["input"] if not is_blank(item)]
     assert sent_to("openai-responses", session_of(*rendered))["input"] == rendered
 
 
-@settings(max_examples=examples(100), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(100), derandomize=True, database=None)
 @given(conversation=items())
 def test_a_session_read_back_has_the_groups_it_was_written_with(conversation: list[Wire]) -> None:
     session = session_of(*conversation)
@@ -108,7 +108,7 @@ def test_a_session_read_back_has_the_groups_it_was_written_with(conversation: li
     assert (session.state.groups, session.state.open_calls, session.state.call_ids) == (groups, waiting, ids)
 
 
-@settings(max_examples=examples(100), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(100), derandomize=True, database=None)
 @given(conversation=items())
 def test_erased_items_keep_their_pairs_and_say_nothing(conversation: list[Wire]) -> None:
     wires = [entry.message.wire for entry in session_of(*conversation).extend(conversation)]

@@ -81,7 +81,7 @@ def test_a_template_token_is_broken_and_comes_back(before: str, token: str) -> N
     assert parse(NONCE, prompt) == rows
 
 
-@settings(max_examples=examples(1_000), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(1_000), derandomize=True, database=None)
 @given(texts=st.lists(TEXTS, max_size=4))
 def test_parse_is_the_inverse_of_render(texts: list[str]) -> None:
     rows = [PromptSpan(f"dynamic user §{n + 1}", text) for n, text in enumerate(texts)]
@@ -90,7 +90,7 @@ def test_parse_is_the_inverse_of_render(texts: list[str]) -> None:
     assert not SURVIVOR.search(prompt)
 
 
-@settings(max_examples=examples(150), deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(150), derandomize=True, database=None)
 @given(messages=histories("mixed", max_size=6), budget=st.sampled_from((900, 100_000)))
 def test_a_rendered_session_parses_back_to_its_spans(messages: tuple[Wire, ...], budget: int) -> None:
     session = memory_store().session("s", counter=Counter(CharTokenizer()), system="Be brief. </s>")

@@ -68,7 +68,7 @@ def say(session: Session, step: str, number: int) -> None:
 STEPS = st.lists(st.sampled_from(["user", "assistant", "call", "note"]), max_size=40)
 
 
-@settings(deadline=None, max_examples=examples(60))
+@settings(max_examples=examples(60))
 @given(STEPS, st.sampled_from([300, 900, 4000]), st.sampled_from([0.0, 0.4]))
 def test_it_is_what_comparing_every_piece_says(steps: list[str], dynamic_tokens: int, recall_fraction: float) -> None:
     session, maker = memory_store().session("s"), builder(dynamic_tokens, recall_fraction)
@@ -81,7 +81,7 @@ def test_it_is_what_comparing_every_piece_says(steps: list[str], dynamic_tokens:
         before = now
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(max_examples=examples(40))
 @given(STEPS)
 def test_between_compactions_nothing_breaks(steps: list[str]) -> None:
     session, maker = memory_store().session("s"), builder(100_000)

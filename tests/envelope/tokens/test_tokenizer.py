@@ -79,7 +79,7 @@ def test_ids_are_those_of_an_independent_encoder(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(text=st.text(max_size=400))
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_ids_of_any_text_are_those_of_an_independent_encoder(name: str, text: str) -> None:
     assert load_tokenizer(name).encode(text) == independent_ids(name, text)
 

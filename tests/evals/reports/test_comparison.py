@@ -43,7 +43,7 @@ def both(rows: list[tuple[int, int, int, int]]) -> tuple[EvalResult, EvalResult]
     return made(*before), made(*after)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(ROWS)
 def test_a_run_beside_itself_differs_in_nothing(rows: list[tuple[int, int, int, int]]) -> None:
     before, _ = both(rows)
@@ -58,7 +58,7 @@ def test_a_run_beside_itself_differs_in_nothing(rows: list[tuple[int, int, int, 
 MIRRORED = {"better": "worse", "worse": "better", None: None}
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(ROWS)
 def test_after_beside_before_is_before_beside_after_turned_round(rows: list[tuple[int, int, int, int]]) -> None:
     before, after = both(rows)
@@ -75,7 +75,7 @@ def test_after_beside_before_is_before_beside_after_turned_round(rows: list[tupl
         assert turned == back
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(ROWS)
 def test_a_difference_is_that_of_the_figures_lies_in_its_interval_and_p_is_a_share(
     rows: list[tuple[int, int, int, int]],

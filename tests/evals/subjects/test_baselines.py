@@ -65,7 +65,7 @@ def filled(kind: type[RecallDialogue], said: Sequence[Wire], budget_tokens: int 
     return dialogue
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(said=conversations(), budget_tokens=st.integers(5, 300))
 @pytest.mark.parametrize("name", BASELINES)
 def test_what_a_baseline_sends_was_said_or_is_its_own_and_reads_as_messages(
@@ -88,7 +88,7 @@ def test_what_a_baseline_sends_was_said_or_is_its_own_and_reads_as_messages(
     assert answers.ask(name, dialogue).messages == before
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(said=conversations(), budget_tokens=st.integers(1, 300))
 def test_the_newest_tokens_stay_within_the_budget_or_are_what_is_newest(said: list[Wire], budget_tokens: int) -> None:
     sent = list(newest_tokens(heard(said, budget_tokens)))
@@ -98,14 +98,14 @@ def test_the_newest_tokens_stay_within_the_budget_or_are_what_is_newest(said: li
 
 
 @given(said=conversations())
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30))
 def test_everything_and_the_window_are_ends_of_what_was_said(said: list[Wire]) -> None:
     assert list(everything(heard(said)).messages) == said
     assert list(window(heard(said))) == said[-WINDOW_MESSAGES:]
 
 
 @given(said=conversations())
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 def test_masking_keeps_the_newest_result_and_the_shape_of_all(said: list[Wire]) -> None:
     sent = masking(heard(said)).messages
     assert [wire["role"] for wire in sent] == [wire["role"] for wire in said]
@@ -116,7 +116,7 @@ def test_masking_keeps_the_newest_result_and_the_shape_of_all(said: list[Wire]) 
 
 
 @given(said=conversations(), query=st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join))
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 def test_an_index_that_grew_finds_what_a_fresh_one_finds(said: list[Wire], query: str) -> None:
     grown = Bm25Dialogue(TASK, tokens)
     for wire in said:
@@ -137,7 +137,7 @@ def test_no_query_is_a_fault_of_the_index(query: str) -> None:
 
 @pytest.mark.parametrize("kind", [Bm25Dialogue, RetrievalDialogue, RandomDialogue])
 @given(said=conversations(), budget_tokens=st.integers(20, 300))
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 def test_what_is_recalled_is_bounded_and_word_for_word(
     kind: type[RecallDialogue], said: list[Wire], budget_tokens: int
 ) -> None:
@@ -166,7 +166,7 @@ def test_recall_stands_between_no_call_and_its_result() -> None:
 
 
 @given(said=conversations(), budget_tokens=st.integers(20, 300))
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 def test_a_summary_is_of_first_sentences_and_denies_its_losses(said: list[Wire], budget_tokens: int) -> None:
     dialogue = SummaryDialogue(TASK._replace(budget_tokens=budget_tokens), tokens)
     for wire in said:

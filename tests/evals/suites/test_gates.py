@@ -138,7 +138,7 @@ SHARES = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), min_size=1,
 BOUNDS = st.sampled_from((0.0, 0.05, 0.5, 0.9, 1.0))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(SHARES, BOUNDS, st.sampled_from(RULES))
 def test_more_of_the_same_scenarios_never_open_what_fewer_decided(
     rows: list[tuple[int, int]], bound: float, rule: Rule

@@ -51,7 +51,7 @@ PROFILES = st.builds(
 )
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(PROFILES, PROFILES)
 def test_a_patch_leads_there_and_its_inverse_back(before: ProfileDocument, after: ProfileDocument) -> None:
     one, other = keyed(before), keyed(after)

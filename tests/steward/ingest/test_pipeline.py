@@ -351,7 +351,7 @@ def test_a_detail_does_not_quote_secrets() -> None:
 
 
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode), st.none() | st.binary(max_size=60))
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 def test_any_bytes_have_an_outcome(data: bytes, sidecar: bytes | None) -> None:
     outcomes = ingest(LoadedItem(source="x", name="x", data=data, sidecar=sidecar), PLAIN)
     assert outcomes
@@ -460,7 +460,7 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES)
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80))
 def test_references_are_those_of_a_session_in_any_transcript(messages: list[dict[str, Any]]) -> None:
     (transcript,) = parse_transcripts(json.dumps(messages))
     check_like_a_session(transcript)

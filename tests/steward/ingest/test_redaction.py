@@ -135,7 +135,7 @@ def test_twice_is_once(case: Case) -> None:
 
 
 @given(st.lists(st.sampled_from([case.text for case in (*GOES, *STAYS)]) | st.text(max_size=20), max_size=6))
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 def test_twice_is_once_whatever_stands_together(texts: list[str]) -> None:
     once = REDACT("\n".join(texts)).text
     assert REDACT(once).text == once
@@ -148,7 +148,7 @@ def test_twice_is_once_whatever_stands_together(texts: list[str]) -> None:
         max_leaves=8,
     )
 )
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 def test_json_stays_json_of_the_same_shape(value: object) -> None:
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
         assert type(json.loads(redacted_json(text, REDACT).text)) is type(value)
@@ -166,7 +166,7 @@ GAPS = (" ", "", "\n", ", ", '"', "\xa0", "\x1c", "\u2028", "\\", "：", "-")
 
 
 @given(st.lists(st.tuples(st.sampled_from(PIECES) | st.text(max_size=12), st.sampled_from(GAPS)), max_size=8))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_a_text_loses_the_same_whatever_hints_are_around_it(pieces: list[tuple[str, str]]) -> None:
     text = "".join(map("".join, pieces))
     others = [piece for piece, _ in pieces]

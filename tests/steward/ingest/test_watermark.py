@@ -156,7 +156,7 @@ ARRIVALS = st.lists(
 
 
 @given(ARRIVALS, st.randoms(use_true_random=False), st.sets(st.integers(0, 7)), st.integers(0, 3))
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 def test_every_version_is_processed_exactly_once(
     arrivals: list[tuple[int, int, int]], random: object, killed: set[int], failing: int
 ) -> None:

@@ -59,7 +59,7 @@ def one_by_one(ledger: Ledger, artifacts: Iterable[Artifact]) -> None:
         ledger.digest()
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80))
 @given(NIGHTS, st.integers(0, 2**32 - 1))
 def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]], keys: int) -> None:
     """People and tools speak, sessions were shown what is claimed, or will be, come anew and are withdrawn."""

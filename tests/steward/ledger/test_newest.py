@@ -72,7 +72,7 @@ def chain(records: Sequence[MetaRecommendation]) -> Iterator[str]:
     return (f"{one.text} {one.status} {texts.get(one.superseded_by or '')}" for one in records)
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30))
 @given(TOLD, st.randoms(use_true_random=False))
 def test_other_names_and_another_order_leave_the_same_value(told: list[Told], random: Random) -> None:
     with memory_store() as store:

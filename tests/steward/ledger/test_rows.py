@@ -17,13 +17,13 @@ from ctxsteward.steward.reconcile.claims import Claim, IndexedObservation, Obser
 from ...examples import examples
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.from_type(Claim))
 def test_a_claim_is_read_back_as_it_was_written(claim: Claim) -> None:
     assert claim_of(claim.id, json.dumps(claim.audience), claim_row(claim)) == claim
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.from_type(RecordStanding), st.none() | st.text(min_size=1))
 def test_a_standing_is_read_back_as_it_was_written(standing: RecordStanding, when: str | None) -> None:
     standing = replace(standing, replaced_at=when, superseded_by=standing.superseded_by or None)
@@ -45,7 +45,7 @@ def span(place: MessageSpan, principal: str, ts: str | None) -> EvidenceSpan:
     return EvidenceSpan(*place[:3], "ab" * 32, "user", "user", principal, ts, place.relation)
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(
     OBSERVATIONS,
     st.lists(st.none() | st.just("2026-01-02T03:04:05+00:00"), min_size=1, max_size=2),

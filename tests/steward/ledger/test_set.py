@@ -78,7 +78,7 @@ def seen_by(store: Store, batches: Iterable[Sequence[Artifact]]) -> tuple[str, l
         ]
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(SESSIONS, st.randoms(use_true_random=False))
 def test_the_same_set_gives_the_same_bytes_in_any_order_and_batches(
     rows: list[tuple[Any, ...]], rng: random.Random
@@ -93,7 +93,7 @@ def test_the_same_set_gives_the_same_bytes_in_any_order_and_batches(
         assert seen_by(store, [[one] for one in reversed(found)]) == whole
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(SESSIONS, SESSIONS)
 def test_taking_a_session_out_is_as_if_it_had_never_come(
     rows: list[tuple[Any, ...]], others: list[tuple[Any, ...]]

@@ -40,7 +40,7 @@ def same(one: JudgedRecords, other: JudgedRecords) -> bool:
     return one._replace(looked_at=0) == other._replace(looked_at=0)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(NIGHTS)
 def test_night_by_night_is_as_all_at_once(nights: list[tuple[Any, ...]]) -> None:
     """Sessions come, come anew and are withdrawn, dates go forth and back, people review, policies change."""

@@ -118,7 +118,7 @@ def test_an_artifact_keeps_what_tools_take_and_one_without_is_the_bytes_it_was()
         assert parse_artifact(artifact_bytes(bare)) == bare
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30))
 @given(
     st.lists(st.sampled_from(SCENES), min_size=1, max_size=7),
     st.sets(st.integers(0, 6), max_size=2),

@@ -75,7 +75,7 @@ def chosen(ordered: list[ObservationBrief], spoken: ObservationBrief) -> list[Ob
     return found
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(400))
 @given(members())
 def test_evidence_is_chosen_by_turns_of_principals_and_sessions(said: list[tuple[str, ObservationBrief]]) -> None:
     found = summarize_draft(said, own=False)
@@ -84,7 +84,7 @@ def test_evidence_is_chosen_by_turns_of_principals_and_sessions(said: list[tuple
     assert found.chosen == tuple(one.id for one in chosen(ordered, spoken))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(members(), st.randoms(use_true_random=False), st.booleans())
 def test_observations_in_any_order_come_to_the_same(
     said: list[tuple[str, ObservationBrief]], rng: object, own: bool

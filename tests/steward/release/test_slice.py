@@ -244,7 +244,7 @@ RECORDS = st.lists(
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(RECORDS, st.integers(0, 600), st.randoms(use_true_random=False))
 def test_never_over_the_limit_and_the_same_whatever_the_order(
     records: list[MetaRecommendation], high: int, random: Any
@@ -276,7 +276,7 @@ def in_prompt(records: tuple[MetaRecord, ...]) -> int:
     return builder.build(session_with(records)).section("meta").tokens
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(30))
 @given(HEX, st.booleans(), st.integers(0, 3))
 def test_a_slice_costs_what_a_prompt_shows_of_it_beside_what_people_wrote(
     beginnings: list[str], collide: bool, written: int
@@ -525,7 +525,7 @@ NIGHTS = st.lists(st.lists(KNOWN, max_size=7), min_size=1, max_size=3)
 """What is known on each; the slice of one is the incumbent of the next."""
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(NIGHTS, COUNTED, st.integers(1, 180), st.integers(0, 9))
 def test_what_is_dropped_is_never_worth_more_than_what_stays(
     nights: list[list[Known]], tokenizer: Tokenizer, meta_tokens: int, compactions: int

@@ -92,7 +92,7 @@ def test_what_was_put_is_read_again_by_another_process(objects: MemoryObjects, k
     assert len([key for key in stored(objects) if key.startswith("blobs/")]) == 1
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(data=st.binary(max_size=300), subject=st.text(min_size=1, max_size=20), kind=st.sampled_from(["a", "b"]))
 def test_every_content_comes_back_unaltered_and_stands_nowhere_in_plain(data: bytes, subject: str, kind: str) -> None:
     try:
@@ -112,7 +112,7 @@ def test_the_same_content_has_another_address_for_every_tenant_subject_and_kind(
     assert len(addresses) == len(places)
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(data=st.binary(max_size=300), times=st.integers(1, 40))
 def test_compressed_content_has_the_address_of_the_content_and_comes_back(data: bytes, times: int) -> None:
     objects, keys, content = MemoryObjects(), memory_keys(), data * times

@@ -40,7 +40,7 @@ def is_a_tool_s_name(path: tuple[str, ...], wire: Wire) -> bool:
     return path[-1] == "name" and (wire["role"] == "tool" or len(path) > 1)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(any_history)
 def test_no_string_survives_but_roles_types_ids_and_names_of_tools(history: tuple[Wire, ...]) -> None:
     for wire in history:
@@ -51,7 +51,7 @@ def test_no_string_survives_but_roles_types_ids_and_names_of_tools(history: tupl
                 assert text in CONSTANTS, (path, text)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(any_history)
 def test_the_result_is_a_valid_message_and_redacting_again_changes_nothing(history: tuple[Wire, ...]) -> None:
     for wire in history:
@@ -63,7 +63,7 @@ def test_the_result_is_a_valid_message_and_redacting_again_changes_nothing(histo
         assert json.dumps(redacted(json.loads(json.dumps(wire)))) == json.dumps(made)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(any_history)
 def test_calls_and_results_pair_as_before_and_turns_are_turns(history: tuple[Wire, ...]) -> None:
     before, after = State("s"), State("s")

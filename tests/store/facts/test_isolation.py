@@ -44,7 +44,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 @given(STEPS)
 def test_a_session_is_shown_its_own_audiences_facts_alone(steps: list[tuple[str, str, Any, Any]]) -> None:
     store, made = memory_store(), builder(4_000)

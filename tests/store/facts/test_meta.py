@@ -77,7 +77,7 @@ def test_under_another_tokenizer_the_least_valuable_whole_records_go() -> None:
     assert 0 < len(shown) < 5
 
 
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(80))
 @given(
     st.lists(st.tuples(st.integers(8, 120), st.booleans()), min_size=1, max_size=8),
     st.integers(1, 900),

@@ -307,7 +307,7 @@ def test_facts_are_shown_where_the_selector_fails() -> None:
 # -- the room ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(
     st.lists(st.tuples(st.integers(10, 280), st.booleans()), max_size=20),
     st.integers(300, 3_000),

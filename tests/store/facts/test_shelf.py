@@ -104,7 +104,7 @@ def test_writers_that_meet_leave_whole_sets() -> None:
     assert one.active(ANN).facts == HERS
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(40))
 @given(
     st.dictionaries(
         st.tuples(

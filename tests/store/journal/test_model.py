@@ -272,7 +272,6 @@ def test_a_journal_is_its_model(request: pytest.FixtureRequest, kind: str, count
         settings=settings(
             max_examples=examples(count),
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )

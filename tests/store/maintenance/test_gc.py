@@ -150,7 +150,7 @@ def check_collection(town: Town) -> None:
     assert result.young_blobs == len(town.orphans)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(moves=st.lists(MOVES, max_size=14))
 def test_after_any_history_what_is_reachable_stays_and_old_orphans_go(
     moves: list[tuple[str, str, list[bytes]]],

@@ -225,7 +225,7 @@ STEPS = st.lists(
 
 
 def test_any_history_is_that_of_a_dictionary(places: Places) -> None:
-    @settings(max_examples=min(places.examples, examples(100)), deadline=None)
+    @settings(max_examples=min(places.examples, examples(100)))
     @given(STEPS)
     def behaves(steps: list[tuple[str, str, bytes]]) -> None:
         objects, model = places.fresh(), dict[str, bytes]()

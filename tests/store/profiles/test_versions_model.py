@@ -127,4 +127,4 @@ class VersionsMachine(RuleBasedStateMachine):
 
 
 TestVersions = VersionsMachine.TestCase
-TestVersions.settings = settings(max_examples=examples(120), stateful_step_count=20, deadline=None)
+TestVersions.settings = settings(max_examples=examples(120), stateful_step_count=20)

@@ -59,7 +59,7 @@ def struck(records: list[JournalRecord], blows: list[Blow]) -> dict[int, Journal
     return {at: record for at, record in enumerate(now) if record != records[at]}
 
 
-@settings(max_examples=examples(250), deadline=None, derandomize=True, database=None, phases=PHASES)
+@settings(max_examples=examples(250), derandomize=True, database=None, phases=PHASES)
 @given(
     messages=st.one_of(
         histories("openai", broken=False, min_size=4, max_size=24),

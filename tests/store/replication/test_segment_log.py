@@ -62,7 +62,7 @@ def test_a_part_comes_back_whole_through_json(part: SegmentPart) -> None:
     assert decode(body, held, FOLDER) == part
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(st.tuples(st.text(max_size=40), st.sampled_from([None, "ann", "bob\x00"])), max_size=6))
 def test_any_text_comes_back(texts: list[tuple[str, str | None]]) -> None:
     held = vault()

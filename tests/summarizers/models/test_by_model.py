@@ -149,7 +149,7 @@ REPLIES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=examples(500), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(500), suppress_health_check=list(HealthCheck))
 @given(REPLIES, st.sampled_from(["complete", "complete", "complete", "length", "refused", "other"]))
 def test_no_hostile_answer_brings_in_an_ungrounded_or_uncited_bullet(text: str, ended: Any) -> None:
     """500 generated answers: nothing is raised, a bullet has its sources' words or a rule's, what fell back is told."""

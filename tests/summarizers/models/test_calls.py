@@ -90,7 +90,7 @@ FAULTS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=examples(200))
+@settings(max_examples=examples(200))
 @given(st.lists(st.lists(FAULTS, max_size=6), min_size=1, max_size=4))
 def test_no_fault_makes_a_task_use_more_than_twice_its_first_call(rounds: list[list[Exception]]) -> None:
     """Tokens of every try that the provider may bill, repairs included, as counted before each is sent."""

@@ -82,7 +82,7 @@ def test_what_no_original_says_is_refused_by_its_fault(case: str) -> None:
 WORDS = sorted({word for _, _, text in SAID for word in text.split()})
 
 
-@settings(deadline=None, max_examples=examples(300))
+@settings(max_examples=examples(300))
 @given(
     st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=8)), max_size=12).map(" ".join).filter(bool),
     st.lists(st.sampled_from(["§1", "§2", "§3", "§4", "§5", "§9", "x", ""]), max_size=4),

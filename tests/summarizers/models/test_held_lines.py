@@ -85,7 +85,7 @@ SOURCES = grounding_texts([source_message(*row) for row in SAID])
 WORDS = [*sorted({word for _, _, text in SAID for word in text.split()}), "not", "approved", "root", "删除", "八十万元"]
 
 
-@settings(deadline=None, max_examples=examples(500), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(500), suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=6)), min_size=1, max_size=14)
     .map(" ".join)

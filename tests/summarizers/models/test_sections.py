@@ -217,7 +217,7 @@ BULLETS = st.lists(
 )
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(100))
 @given(BULLETS)
 def test_each_bullet_stands_once_under_its_own_heading_and_none_can_make_one(bullets: list[Bullet]) -> None:
     session = memory_store("7f3a").session("s")

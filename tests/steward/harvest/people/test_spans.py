@@ -36,14 +36,14 @@ def checked(text: str, speaker: str | None = None) -> int:
     return len(seen)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(st.sampled_from(LINES), st.sampled_from(GLUE)), min_size=1, max_size=6))
 def test_the_bytes_of_a_span_are_the_words_of_its_claim(parts: list[tuple[str, str]]) -> None:
     checked("".join(line + glue for line, glue in parts))
     checked("Zoë: " + "".join(glue + line for line, glue in parts), speaker="Zoë")
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(st.text(max_size=300))
 def test_no_text_breaks_a_harvester(text: str) -> None:
     checked(text)

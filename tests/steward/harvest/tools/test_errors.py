@@ -226,7 +226,7 @@ def assert_sound(transcript: ReplayedTranscript) -> list[Observation]:
     return found
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(st.lists(st.one_of(CALLS, WORDS.map(planted)), max_size=10))
 def test_no_word_of_a_tool_and_no_value_of_an_argument_is_in_an_observation(lines: list[Any]) -> None:
     transcript = scene(*lines)

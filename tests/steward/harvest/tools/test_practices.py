@@ -107,7 +107,7 @@ RUNS = st.lists(
 ).map(lambda rows: [PracticeRun(f"{n:03d}", RunTask(task), did, passed) for n, (task, did, passed) in enumerate(rows)])
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(RUNS, st.randoms(use_true_random=False))
 def test_the_contrast_depends_on_the_set_of_runs_and_cites_both_sides(runs: list[PracticeRun], rng: Any) -> None:
     shuffled = list(runs)
@@ -289,7 +289,7 @@ def test_runs_that_do_not_differ_within_a_task_make_no_record(tries: list[Any]) 
     assert records(tries) == []
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(25))
 @given(st.lists(st.tuples(st.sampled_from(("t1", "t2", "t3")), st.sampled_from((0, 1, 2)), st.booleans()), max_size=16))
 def test_no_practice_is_told_without_runs_of_both_outcomes_cited(tries: list[tuple[str, int, bool]]) -> None:
     lines = ([ACT], [LOOK, ACT], [*asked(1), LOOK, ACT])
