@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -43,6 +44,10 @@ if lies_in_memory():
     # the power. What would be left after a cut is tested on a double of the disk (`tests/store/objects/crash_disk.py`).
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts a background job with interrupts ignored, and processes that tests interrupt would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "counted",
