@@ -207,8 +207,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
     """No test reaches a network or leaves a folder to import from: `--subject FILE.py:name` puts the file's first."""
-    outcome = yield
+    # Before fixtures end: behind the last test of a file, one of them compares the process with what it was.
     sys.path[:] = item.stash[IMPORT_PATH]
+    outcome = yield
     assert network_guard.reached == []
     return outcome
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -60,13 +59,10 @@ after somebody altered it: injected_text messages[5].content
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_an_example_prints_what_is_written_here(
-    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_example_prints_what_is_written_here(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name == "http_client" and not GENERATED.is_dir():
         pytest.skip(CLIENTS)
     path = EXAMPLES / f"{name}.py"
-    monkeypatch.setattr(sys, "path", [*sys.path])  # one of them adds to it
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out == PRINTED[name].lstrip()
 
