@@ -34,12 +34,17 @@ def prompts(desk: Desk, principal: str, turns: int = 1) -> list[str]:
 
 
 def own(desk: Desk, status: str) -> dict[str, str]:
-    """A record of one person's own that stands so, with the person's name; an active one says where they live."""
+    """A record of one person's own that stands so, with the person's name; an active one says where they live.
+
+    It is none of Ada's, who answers for it: records have no order, and nobody approves their own words.
+    """
     with open_context(desk.where[1], "default", PROFILE) as place, records_at(place) as records:
         found = next(
             one
             for one in records
-            if one.scope.user is not None and one.status == status and ("live" in one.text or status == "vetted")
+            if one.scope.user not in (None, "ada")
+            and one.status == status
+            and ("live" in one.text or status == "vetted")
         )
         return {"id": found.id, "text": found.text, "user": str(found.scope.user)}
 
