@@ -31,7 +31,7 @@ def is_suite_file(suite: str) -> bool:
 def own_suite(
     path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None, full: bool
 ) -> tuple[FileSuite, tuple[FileScenario, ...], Gates]:
-    """The suite of a file, what of it is to be played, and its gates; `asked_gates` None: none are held."""
+    """Return a file's suite, the part of it to play, and its gates; without `asked_gates` no gate is held."""
     if full:
         raise InputError(f"--full: {path} has the conversations that it has; leave the option out")
     file = load_suite(path)

@@ -31,7 +31,7 @@ _BY_ID = re.compile(r"^(?:night|request) \S+?(?:, |$)")
 
 
 def week_of(text: str | None, today: str) -> date:
-    """The Monday of a week such as ``2026-W48``; None: of the week of today. Raises `InputError`."""
+    """Return the Monday of a week such as ``2026-W48``, or of this week for None; raise `InputError`."""
     if text is None:
         day = date.fromisoformat(today)
         return day - timedelta(days=day.weekday())

@@ -20,7 +20,7 @@ from ctxsteward.store.profiles.versions import ChangeSummary
 from ..terminal.failures import FOUND
 from ..terminal.tables import grid, percent, say
 from .context import StewardContext
-from .records import LedgerView, QuotedSpan, reason_text, whose
+from .records import LedgerView, QuotedSpan, reason_text, record_fields, whose
 
 SHOWN_RECORDS, SHOWN_SPANS, SPAN_CHARS = 8, 3, 160
 MAX_LISTED = 200
@@ -76,14 +76,7 @@ def night_document(report: NightReport, seen: NightRecords, place: StewardContex
 
 
 def _record_document(record: MetaRecommendation, seen: NightRecords) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "kind": record.kind,
-        "status": record.status,
-        "for": whose(record),
-        "text": record.text,
-        "reasons": list(record.reasons),
-        "why": reason_text(record),
+    return record_fields(record) | {
         "spans": [
             {name: getattr(span.evidence, name) for name in ("session", "ref", "trust")} | {"text": span.text}
             for span in seen.spans[record.id]

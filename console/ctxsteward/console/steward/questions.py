@@ -35,6 +35,7 @@ from .records import (
     against_rule,
     complete_records,
     reason_text,
+    record_fields,
     records_at,
     rule_text,
     taken_back_from,
@@ -132,16 +133,9 @@ class ReviewQuestion:
     put_off_by: str | None
 
     def document(self) -> dict[str, Any]:
-        record = self.record
-        fields = {
-            "id": record.id,
-            "kind": record.kind,
-            "status": record.status,
-            "for": whose(record),
-            "text": record.text,
-            "reasons": list(record.reasons),
+        fields = record_fields(self.record) | {
             "why": self.why,
-            "support": record.support.model_dump(mode="json"),
+            "support": self.record.support.model_dump(mode="json"),
             "line": self.line,
             "evidence": [span.document() for span in self.spans],
             "contrast": list(self.contrast),

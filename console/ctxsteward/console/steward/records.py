@@ -208,6 +208,19 @@ def reason_text(record: MetaRecommendation) -> str:
     return text.replace(REASONS["rejected_by_person"], f"{record.review.who[0]} rejected it{note}")
 
 
+def record_fields(record: MetaRecommendation) -> dict[str, Any]:
+    """Return the fields that each JSON document about a record begins with."""
+    return {
+        "id": record.id,
+        "kind": record.kind,
+        "status": record.status,
+        "for": whose(record),
+        "text": record.text,
+        "reasons": list(record.reasons),
+        "why": reason_text(record),
+    }
+
+
 # -- options ------------------------------------------------------------------------------------------------------
 
 MAX_COMPLETIONS = 200
