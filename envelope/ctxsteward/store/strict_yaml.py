@@ -3,7 +3,7 @@
     read_document("steward.yaml", NightSettings, DocumentKind(what="settings", …))   a pydantic model
     read_mapping(text, "profile.yaml", kind)                                         a `Tree`: plain values with lines
 
-YAML 1.2, core schema, of which JSON is a part. Aliases, anchors, tags, directives, repeated keys, several documents,
+YAML 1.2 in the core schema, which includes JSON. Aliases, anchors, tags, directives, repeated keys, several documents,
 lone surrogates, NaN and infinity are refused; the cap on bytes is checked before parsing, the one on depth before
 anything is built. Lines count from 1. The keys of a value lead to it from the root; an item of a list has its 0-based
 index as key.

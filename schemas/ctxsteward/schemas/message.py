@@ -396,7 +396,7 @@ def _block(block: object, where: str) -> Part:
 
 
 def _item(block: object) -> Part | None:
-    """Read an output item of OpenAI's responses; None for a block that is none. An assistant's content may be items."""
+    """Read an output item of OpenAI's responses, or return None for another block. An assistant may send items."""
     if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
         return None
     if kind == "message":

@@ -101,7 +101,7 @@ def _is_masked(settings: IntraContext, row: CompactionCandidate, age: int) -> bo
 
 
 def _repeated(rows: Sequence[CompactionCandidate]) -> Iterator[CompactionCandidate]:
-    """Groups of which every result is said again, word for word, by a newer group that is shown whole."""
+    """Groups whose results are all repeated, word for word, by a newer group that is shown whole."""
     said: set[tuple[str, bool]] = set()
     for row in reversed(rows):
         results = [result for entry in row.group.entries for result in entry.message.tool_results]
@@ -116,7 +116,7 @@ def _repeated(rows: Sequence[CompactionCandidate]) -> Iterator[CompactionCandida
 def _reasoning_tokens(
     settings: IntraContext, window: Window, row: CompactionCandidate, ages: dict[int, int]
 ) -> int | None:
-    """What a long text of the assistant may take from now on; None: it stays as it is."""
+    """Tokens that a long text of the assistant may take from now on; None if it is left as it is."""
     first = row.group.entries[0]
     message = first.message
     if not settings.preserve_reasoning or message.role != "assistant" or len(message.text) <= REASONING_CHARS:

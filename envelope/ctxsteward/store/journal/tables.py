@@ -228,11 +228,11 @@ class TableWriter:
 
 
 class TableJournal(Journal):
-    """A `Journal` in SQL; whoever inherits it says where the tables are."""
+    """A `Journal` in SQL; a subclass names its tables."""
 
     _all: RowReader
     _codes: RowCodes | None = None
-    """None: the journal's own rows have no codes."""
+    """None if the journal's own rows have no codes."""
 
     _submit: Callable[[Callable[[TableTransaction], Any]], Any]
     """Run `work` in a transaction; its result, once that is durable."""

@@ -20,7 +20,7 @@ READABLE = "readable"
 """Counted beside the stages: how many of those due were the steward's to read."""
 FEWEST_NIGHTS = 3
 UNDATED, DATED_BY_FILE = "undated", "dated_by_file"
-"""Counted beside the stages: transcripts without any time, and those of which only the file has one."""
+"""Counted beside the stages: transcripts without any time, and transcripts whose only time is their file's."""
 ALERT_NIGHTS = 7
 """Nights that a yield is judged against."""
 

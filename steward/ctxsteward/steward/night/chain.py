@@ -67,9 +67,9 @@ class Night:
     quarantined: Mapping[str, int] = field(default_factory=dict)
     """Transcripts by reason."""
     drift: str | None = None
-    """Level; None: nothing was staged."""
+    """Level; None if nothing was staged."""
     gate: str | None = None
-    """What the eval gate said, ``passed`` or ``failed``; None: nothing was staged."""
+    """Verdict of the eval gate, ``passed`` or ``failed``; None if nothing was staged."""
     supports: tuple[Mapping[str, str], ...] = ()
     """References to who stands behind each record (`steward.erasure`)."""
     link: Link | None = field(default=None, compare=False, repr=False)
