@@ -76,6 +76,9 @@ def test_models_are_frozen_and_take_no_field_they_do_not_know() -> None:
         assert "frozen=True" in config, (name, node.name)
         open_ones += [] if "extra='forbid'" in config else [node.name]
     assert open_ones == ["Watermark"]
+    heirs = [node for _, node in classes if "FrozenModel" in map(ast.unparse, node.bases)]
+    assert len(heirs) > 30
+    assert [node.name for node in heirs if re.search(r"\b(frozen|extra)=", ast.unparse(node))] == []
 
 
 def test_rooms_are_layers() -> None:
