@@ -27,6 +27,7 @@ from ctxsteward.language.passages import passage_spans
 from ctxsteward.language.words import rules_digest, terms
 from ctxsteward.schemas import Ref, TextPart
 from ctxsteward.schemas.summary import ReplacementReader, ResumableReader, SourceMessage
+from ctxsteward.store.deadline import uncut
 
 from ..history.tool_groups import LogEntry, text_of
 from ..layout.rows import recalled_text
@@ -121,7 +122,8 @@ class IndexedSession:
     """One session's index, and what was said last."""
 
     def __init__(self) -> None:
-        from .session_index import SessionIndex  # with numpy, which only ranking needs
+        with uncut():  # numpy, which only ranking needs, cannot be imported again after an import that was cut off
+            from .session_index import SessionIndex
 
         self.index: SessionIndex = SessionIndex()
         self._lately: deque[frozenset[str]] = deque(maxlen=LATELY)
