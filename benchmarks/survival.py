@@ -38,6 +38,7 @@ from ctxsteward.evals.asked_chats import unmarked
 from ctxsteward.evals.canaries import Half, normalize, shows
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.phrasings import Phrasings, Texts
+from ctxsteward.evals.survival import measure as measured
 from ctxsteward.language.words import sentences
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.message import Wire
@@ -394,13 +395,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--beam", type=Path, help="folder of BEAM chats; without it that generator is left out")
     parser.add_argument("--held-out", action="store_true", help="the words and seeds to look at once, when all is done")
     parser.add_argument("--seeds", type=int, default=3, help="sessions of each kind")
+    parser.add_argument(
+        "--shown",
+        nargs="*",
+        choices=measured.KINDS,
+        help="instead: what questions need of whole BEAM chats, rules that last; default: both",
+    )
+    parser.add_argument("--chats", type=int, help="with --shown: how many BEAM chats")
     options = parser.parse_args(argv)
     half: Half = "held_out" if options.held_out else "dev"
 
     def block() -> Sequence[str]:
         return survival_block(measure(half=half, seeds=options.seeds, beam=options.beam, tell=progress))
 
-    return publish(parser, options, {BLOCK: block})
+    def shown_block() -> Iterator[str]:
+        kinds = options.shown or measured.KINDS
+        rows = measured.measure(options.beam, half=half, kinds=kinds, chats=options.chats, tell=progress)
+        for kind in kinds:
+            of_kind = [row for row in rows if row.kind == kind]
+            if of_kind:
+                budgets = dict.fromkeys(f"{row.budget:,g}" for row in of_kind)
+                yield f"{kind}: {of_kind[0].statements} statements, percent shown"
+                yield from table(["strategy", *budgets], measured.shown_cells(of_kind))
+                yield from table(["ours", *budgets], measured.work_cells(of_kind))
+
+    return publish(parser, options, {BLOCK: block if options.shown is None else shown_block})
 
 
 if __name__ == "__main__":
