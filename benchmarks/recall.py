@@ -3,7 +3,8 @@
     python -m benchmarks.recall locomo.json [--write docs/selection.md]   # talk between people: LoCoMo
     python -m benchmarks.recall FOLDER [--write docs/selection.md]        # chats with an assistant: BEAM, both halves
 
-Beside ours stand rankings that take no judgement, the most that fits, and variants of ours without one signal.
+Beside ours stand rankings that take no judgement, the most that fits, and variants of ours without one signal. Turns
+that need nothing of the conversation (`turns_without_need.yaml`) show what silence is worth.
 """
 
 from __future__ import annotations
@@ -11,20 +12,30 @@ from __future__ import annotations
 import collections
 import math
 import random
+import re
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from ruamel.yaml import YAML
+
 from ctxsteward.envelope import (
+    Budgets,
     Counter,
+    EnvelopeBuilder,
     ScoredOriginal,
     SelectionRequest,
     Selector,
+    Session,
     load_tokenizer,
+    open_store,
 )
 from ctxsteward.envelope.compaction.losses import text_of
+from ctxsteward.envelope.layout.rows import rows_of, unfenced
 from ctxsteward.envelope.recall.heuristic import Heuristic, Weights
+from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.evals.asked_chats import (
     BUDGETS_TOKENS as CHAT_BUDGETS_TOKENS,
     is_chat_folder,
@@ -33,7 +44,8 @@ from ctxsteward.evals.asked_chats import (
 )
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.rankings import RANKINGS as OURS
-from ctxsteward.evals.recall import BUDGETS_TOKENS, CATEGORIES, measure
+from ctxsteward.evals.recall import BUDGETS_TOKENS, CATEGORIES, measure, read_questions
+from ctxsteward.evals.replay import new_message, open_session
 from ctxsteward.language.words import terms
 
 from .report import progress, publish, script
@@ -112,6 +124,7 @@ CHATS: Mapping[str, Ranking] = {
 VARIANTS: Mapping[str, Callable[[], Selector]] = {
     "as shipped": Heuristic,
     **{f"without {name}": partial(Heuristic, Weights.model_validate({name: 0.0})) for name in SIGNALS},
+    "never silent": partial(Heuristic, every_turn=True),
 }
 
 VARIANT_BUDGETS_TOKENS = (900, 2000)
@@ -173,6 +186,93 @@ def chats_table(folder: Path) -> Iterator[str]:
     yield from table(["ranking, by passage", *head], shares["passages"])
 
 
+# -- turns without need ---------------------------------------------------------------------------------------------
+
+NO_NEED = Path(__file__).with_name("turns_without_need.yaml")
+SILENCE_TOKENS = 4_000
+SILENT: Mapping[str, Callable[[], Selector]] = {
+    "heuristic": Heuristic,
+    "never silent": partial(Heuristic, every_turn=True),
+    "BM25 / tokens": lambda: PlainBm25(1.0),
+}
+
+
+class AskedSession(NamedTuple):
+    """A conversation, and its questions with the ordinals of their evidence."""
+
+    session: Session
+    questions: Sequence[tuple[str, frozenset[int]]]
+
+
+def silence_table(asked: Sequence[AskedSession]) -> Iterator[str]:
+    """Mean tokens recalled for the questions and for turns without need, development / held out, by ranking.
+
+    *Evidence*: the fraction of the tokens recalled for questions that are of messages with evidence.
+    """
+    halves = YAML(typ="safe").load(NO_NEED.read_text("utf-8"))
+    kinds = list(halves["development"])
+    count = load_tokenizer("o200k_base").count
+    cells = []
+    for name, make in SILENT.items():
+        tokens: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
+        found_tokens = 0
+        for session, questions in asked:
+            progress(name, session.id)
+            budgets = Budgets(dynamic_tokens=SILENCE_TOKENS)
+            builder = EnvelopeBuilder(tokenizer="o200k_base", budgets=budgets, selector=make())
+            for question, evidence in questions:
+                envelope = builder.preview(session, question)
+                context = envelope.dynamic.context
+                tokens["questions", ""].append(context.tokens if context else 0)
+                rows = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
+                ordinals = [re.match(r"§(\d+)", row) for row in rows]
+                found_tokens += sum(
+                    count(row)
+                    for row, ordinal in zip(rows, ordinals, strict=True)
+                    if ordinal and int(ordinal[1]) in evidence
+                )
+            for half in ("development", "held_out"):
+                for kind in kinds:
+                    for turn in halves[half][kind]:
+                        context = builder.preview(session, turn).dynamic.context
+                        tokens[kind, half].append(context.tokens if context else 0)
+        means = {key: f"{statistics.mean(values):,.0f}" for key, values in tokens.items()}
+        evidence_percent = 100 * found_tokens / max(1, sum(tokens["questions", ""]))
+        silences = (f"{means[kind, 'development']} / {means[kind, 'held_out']}" for kind in kinds)
+        cells.append([name, means["questions", ""], f"{evidence_percent:.1f}", *silences])
+    turns = " / ".join(str(sum(len(halves[half][kind]) for kind in kinds)) for half in ("development", "held_out"))
+    counted = f"{sum(len(questions) for _, questions in asked)} questions, and {turns} turns without need in each of"
+    yield f"{counted} {len(asked)} conversations; mean tokens recalled of {SILENCE_TOKENS:,} of dynamic."
+    yield ""
+    yield from table(["ranking", "questions", "evidence, %", *(kind.replace("_", " ") for kind in kinds)], cells)
+
+
+def talk_silence(data: Path) -> list[str]:
+    """The table of the conversations of a LoCoMo file."""
+    with open_store("memory:") as store:
+        asked = []
+        for questions, transcript in zip(read_questions(data), read_transcripts(data, format="locomo"), strict=True):
+            session = open_session(store, transcript)
+            entries = session.extend(new_message(row, n) for n, row in enumerate(transcript.open_entries()))
+            ordinals = {entry.event.id: entry.ordinal for entry in entries}
+            evidence = [frozenset(ordinals[id] for id in row.evidence if id in ordinals) for row in questions]
+            rows = [(row.text, found) for row, found in zip(questions, evidence, strict=True) if found]
+            asked.append(AskedSession(session, rows))
+        return list(silence_table(asked))
+
+
+def chats_silence(folder: Path) -> list[str]:
+    """The table of the development half of a folder's chats."""
+    with open_store("memory:") as store:
+        asked = []
+        for chat in read_chats(folder):
+            session = store.session(chat.name)
+            ordinals = {entry.event.id: entry.ordinal for entry in session.extend(chat.messages)}
+            rows = [(row.text, frozenset(ordinals[id] for id in row.evidence)) for row in chat.questions]
+            asked.append(AskedSession(session, rows))
+        return list(silence_table(asked))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables of a file or a folder, or write them into the page."""
     parser = script(__doc__)
@@ -180,8 +280,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     data: Path = options.data
     if is_chat_folder(data):
-        return publish(parser, options, {"chats": lambda: chats_table(data)})
-    return publish(parser, options, {"recall": lambda: recall_table(data), "variants": lambda: variants_table(data)})
+        blocks = {"chats": lambda: chats_table(data), "silence-chats": lambda: chats_silence(data)}
+        return publish(parser, options, blocks)
+    blocks = {
+        "recall": lambda: recall_table(data),
+        "variants": lambda: variants_table(data),
+        "silence-talk": lambda: talk_silence(data),
+    }
+    return publish(parser, options, blocks)
 
 
 if __name__ == "__main__":

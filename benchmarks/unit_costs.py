@@ -252,7 +252,9 @@ def _index(size: int) -> tuple[SessionIndex, float]:
         asks = text.endswith("?")
         index.add(
             number + 1,
-            IndexedUnit(terms(text), asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")),
+            IndexedUnit(
+                terms(text), len(text) // 4, asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")
+            ),
         )
         if number >= size - _TAIL:
             spent.append((time.process_time_ns() - started) / 1e6)

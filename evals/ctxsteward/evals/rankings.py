@@ -51,5 +51,5 @@ RANKINGS: Mapping[str, Callable[[], Selector]] = {
     "recency": lambda: recency,
     "oracle": BestThatFits,
     "semantic": lambda: Semantic(_embedder(), fallback=Heuristic()),
-    "hybrid": lambda: Hybrid(Heuristic(), Semantic(_embedder(), fallback=Heuristic())),
+    "hybrid": lambda: Hybrid(Heuristic(every_turn=True), Semantic(_embedder(), fallback=Heuristic())),
 }

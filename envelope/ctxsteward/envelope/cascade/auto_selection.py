@@ -80,7 +80,8 @@ class Strategies:
         cards: CardIndex | None = None,
     ) -> None:
         """`models`: by the name that `selector_model` says. `cards`: whose summaries the menu of a model shows."""
-        self.heuristic: Heuristic = Heuristic(Weights(recency=0, callout=0))  # both are weighed by the configuration
+        # recency and callouts are weighed by the configuration
+        self.heuristic: Heuristic = Heuristic(Weights(recency=0, callout=0), every_turn=True)
         self._embedder, self._models, self._cards = embedder, dict(models or {}), cards
         self._semantic: Semantic | None = None
 

@@ -15,10 +15,12 @@ Two more classes use the same index or are kept in the same way:
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -31,9 +33,9 @@ from ctxsteward.store.deadline import uncut
 
 from ..history.tool_groups import LogEntry, text_of
 from ..layout.rows import recalled_text
-from ..tokens.tokenizer import MESSAGE_TOKENS, Counter
+from ..tokens.tokenizer import DEFAULT_TOKENIZER, MESSAGE_TOKENS, Counter, load_tokenizer
 from .room import RecalledRows, VisibleMessages
-from .selection import MAX_CANDIDATES, ScoredOriginal, SelectionRequest, SessionCache, caught_up
+from .selection import Ranking, ScoredOriginal, SelectionRequest, SessionCache, caught_up
 
 if TYPE_CHECKING:
     from .session_index import IndexedUnit, SessionIndex
@@ -42,11 +44,20 @@ MAX_SESSIONS = 64
 """Indexes kept; the one used longest ago leaves."""
 MAX_QUERY_CHARS = 8_000
 """Of a query; of a longer one the beginning and the end: what is asked stands before or after what was pasted."""
-CANDIDATE_TOKENS = 16
-"""A candidate is ranked for each so many tokens there is room for; most messages are longer."""
-SPARE_CANDIDATES = 120
+SPARE_ROOMS = 3
+"""Candidates are ranked for so many rooms: some are too long, or said already."""
+ROW_TOKENS, BYTES_A_TOKEN = 10, 4
+"""The size of a row is estimated: its reference and role, and its text."""
+EVERYDAY_RANKS, EVERYDAY_RANKS_ELSEWHERE = (1_000, 30_000), (30_000, 150_000)
+"""A tokenizer's vocabulary is in the order of frequency. A word of the first rank says nothing about a topic, one of
+the second as much as any; other scripts than Latin come late in the order."""
+SILENT = "nothing earlier in the session answers to this turn"
 _ASKS = re.compile(r"？|\?(?![\w/&=%.])")
 """A question mark, not one inside an address."""
+_QUOTES = re.compile(r"“[^”]{4,}”|\"[^\"]{4,}\"|「[^」]{2,}」|『[^』]{2,}』|«[^»]{4,}»")
+"""A turn that quotes something refers to it, whatever the words."""
+QUOTED_TIMES = 3
+"""So often more does a quoted word count."""
 _MONTHS = (
     "",
     "January",
@@ -94,17 +105,54 @@ class Heuristic:
 
     __name__ = "heuristic"
 
-    def __init__(self, weights: Weights | None = None, *, max_sessions: int = MAX_SESSIONS) -> None:
+    def __init__(
+        self, weights: Weights | None = None, *, every_turn: bool = False, max_sessions: int = MAX_SESSIONS
+    ) -> None:
+        """`every_turn`: rank for turns without need of memory, too, because somebody searches."""
         self.weights: Weights = weights or Weights()
+        self._every_turn = every_turn
         self._indexes: SessionCache[IndexedSession] = SessionCache(max_sessions)
 
-    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
+    def __call__(self, request: SelectionRequest) -> Ranking:
         text = _ends(request.query.text)
+        quoted = " ".join(_QUOTES.findall(text))
         kept = self._indexes.of(request)
         with kept.lock:
             index = caught_up(kept, request, "index", IndexedSession).index
-            limit = min(MAX_CANDIDATES, SPARE_CANDIDATES + request.budget_tokens // CANDIDATE_TOKENS)
-            return index.rank(terms(text), text, self.weights, pinned=request.pinned, skip=request.visible, limit=limit)
+            need = 1.0
+            if not self._every_turn and not quoted:
+                need = index.need(rarity_of(text), asks=_ASKS.search(text) is not None)
+            if not need:
+                return Ranking(scored=(), strategy=self.__name__, reasoning=SILENT)
+            scored = index.rank(
+                terms(text) + QUOTED_TIMES * terms(quoted),
+                text,
+                self.weights,
+                pinned=request.pinned,
+                skip=request.visible,
+                most_tokens=int(request.budget_tokens * (need if need < 1 else SPARE_ROOMS)),
+            )
+        return Ranking(scored=tuple(scored), strategy=self.__name__)
+
+
+@lru_cache(maxsize=256)
+def rarity_of(text: str) -> dict[str, float]:
+    """How rare the words of a text are in everyday language, by index term: 0 everyday, 1 rare.
+
+    >>> rarity = rarity_of("When did we discuss the Zanzibar itinerary?")
+    >>> rarity["zanzibar"], rarity["discuss"] < rarity["itinerari"]
+    (1.0, True)
+    """
+    encode = load_tokenizer(DEFAULT_TOKENIZER).encode
+    rarity: dict[str, float] = {}
+    for word in dict.fromkeys(re.findall(r"\w+", text.lower())):
+        for term in terms(word):
+            is_word = word.isascii()
+            tokens = encode(f" {word}" if is_word else term)
+            low, high = EVERYDAY_RANKS if is_word else EVERYDAY_RANKS_ELSEWHERE
+            rank = tokens[0] if len(tokens) == 1 else high
+            rarity.setdefault(term, min(1.0, math.log(max(rank, low) / low) / math.log(high / low)))
+    return rarity
 
 
 def _ends(query: str) -> str:
@@ -168,6 +216,7 @@ def units_of(entry: LogEntry) -> list[IndexedUnit]:
     in_parts = len(spans) > 1
     whole = IndexedUnit(
         terms=() if in_parts else terms(text_of(message)),
+        size_tokens=_size_tokens(text),
         asks=_ASKS.search(message.text) is not None,
         speaker=_speaker(entry),
         sitting=event.ts[:10] if event.ts else None,
@@ -176,9 +225,18 @@ def units_of(entry: LogEntry) -> list[IndexedUnit]:
     if not in_parts:
         return [whole]
     return [
-        whole._replace(terms=terms(part := text[start:stop]), asks=_ASKS.search(part) is not None, passage=number)
+        whole._replace(
+            terms=terms(part := text[start:stop]),
+            size_tokens=_size_tokens(part),
+            asks=_ASKS.search(part) is not None,
+            passage=number,
+        )
         for number, (start, stop) in enumerate(spans, 1)
     ]
+
+
+def _size_tokens(text: str) -> int:
+    return ROW_TOKENS + len(text.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN
 
 
 def _speaker(entry: LogEntry) -> str | None:

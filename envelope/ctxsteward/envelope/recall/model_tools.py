@@ -201,7 +201,7 @@ def _found(session: Session, text: str, k: int, selector: Selector | None, shown
     session.reread()
     if selector is None:
         kept = session.cache.get("search")
-        selector = kept if isinstance(kept, Heuristic) else Heuristic(max_sessions=1)
+        selector = kept if isinstance(kept, Heuristic) else Heuristic(every_turn=True, max_sessions=1)
         session.cache["search"] = selector
     visible = _shown_now(session.state) if shown is None else frozenset(shown)
     asked = Message(role="user", dialect="openai", parts=(TextPart(text=text),), wire={})

@@ -13,6 +13,9 @@ BM25 is how much a text says about a query's terms, for how rare they are and ho
 A unit's score is the sum of its signals, each scaled to its weight at its best unit. Ties go to the older unit, because
 the beginning of a sitting says more.
 
+A turn needs memory (`SessionIndex.need`) if the session has spoken of its words, everyday words aside: of nearly all of
+them, or of some of them often. "Thanks, bye" and a new topic need none.
+
 Postings hold each unit's own terms as columns of numbers; surroundings are summed at the query. Adding a unit costs its
 terms. A query costs the postings of its terms, at most `MAX_POSTINGS` unless one term alone has more, and a few passes
 over one number a unit.
@@ -57,6 +60,18 @@ conversations put end to end (2,760 messages, 760 questions) show as much of the
 MAX_RANKED = 400
 MAX_PASSAGES_RANKED = 12
 """Of one message, so that one that says the same over and over leaves room for others."""
+NEEDED, NEEDED_UNASKED, PERHAPS_UNASKED = 1.3, 2.7, 2.0
+"""How familiar a question, and a turn that asks nothing, must be."""
+PERHAPS_MET = 0.7
+"""How rare the words of a question must be together that were all said."""
+OF_ALL = 0.4
+"""What it adds to familiarity that all of a turn's words were spoken of."""
+OFTEN_UNITS = 30
+"""A word in so many units is as familiar as one can be; in a short session in a fifteenth of the units."""
+QUOTED_FRACTION, QUOTED_SURPLUS = 0.4, 2.0
+"""One message holds more than so much of the idf of a turn's words, and so much more than chance would have it."""
+PERHAPS = 1 / 5
+"""Part of the room for a turn that may need memory: all of its words were said, if only once, or one message quoted."""
 EVEN_TERMS = 40
 """A unit of ordinary talk; a longer one is worth less, by the root of its length: so much of the room it takes."""
 
@@ -65,6 +80,8 @@ class IndexedUnit(NamedTuple):
     """A message as the index sees it, or a passage of one."""
 
     terms: Sequence[str]
+    size_tokens: int = 0
+    """What its row takes, about."""
     asks: bool = False
     """It holds a question: what follows may be the answer."""
     speaker: str | None = None
@@ -80,6 +97,7 @@ _UNIT = np.dtype(
     [
         ("ordinal", np.uint32),
         ("passage", np.uint16),
+        ("size", np.uint32),
         ("asks", np.bool_),
         ("length", np.uint32),
         ("wide_length", np.uint32),
@@ -129,6 +147,7 @@ class SessionIndex:
         self._units[number] = (
             ordinal,
             unit.passage,
+            unit.size_tokens,
             unit.asks,
             length,
             length + before["length"].sum(),
@@ -155,6 +174,29 @@ class SessionIndex:
         self._sitting, self._sitting_starts, self._sitting_lengths, self._date_lengths = sittings
         self._dated = {term: held.tolist() for term, held in dated}
 
+    def need(self, rarity: Mapping[str, float], *, asks: bool) -> float:
+        """Return the part of recall's room that a turn may use, from 0 to 1.
+
+        `rarity` is by term of the turn, 0 for an everyday word, 1 for a rare one; `asks`: it holds a question.
+        """
+        often = math.log(1 + min(OFTEN_UNITS, 2 + self._count // 15))
+        held = {term: self._postings.spread(term) for term in rarity}
+        if len(self._sitting_starts) > 1:  # days are found by the words of their dates
+            held |= {term: len(self._dated[term]) for term, units in held.items() if not units and term in self._dated}
+        familiar = sum(rarity[term] * min(1.0, math.log(1 + units) / often) for term, units in held.items())
+        met = sum(rarity[term] for term, units in held.items() if units)
+        coverage = met / max(sum(rarity.values()), 1e-9)
+        familiar += OF_ALL * coverage
+        if familiar >= (NEEDED if asks else NEEDED_UNASKED):
+            return 1.0
+        if (met >= PERHAPS_MET and coverage > 0.95) if asks else familiar >= PERHAPS_UNASKED:
+            return PERHAPS
+        idf = np.array([math.log(1 + (self._count - units + 0.5) / (units + 0.5)) for units in held.values()])
+        rows, units, _ = self._postings.of(held)
+        quoted = float(np.bincount(units, idf[rows]).max(initial=0.0))
+        is_quote = quoted > QUOTED_FRACTION * idf.sum() and quoted > math.log(max(1, self._count)) + QUOTED_SURPLUS
+        return PERHAPS if is_quote else 0.0
+
     def rank(
         self,
         query_terms: Iterable[str],
@@ -163,9 +205,13 @@ class SessionIndex:
         *,
         pinned: Set[int] = frozenset(),
         skip: Set[int] = frozenset(),
+        most_tokens: int | None = None,
         limit: int = MAX_RANKED,
     ) -> list[ScoredOriginal]:
-        """The best `limit` units with a score above 0, best first, without the ordinals to `skip`."""
+        """The best `limit` units with a score above 0, best first, without the ordinals to `skip`.
+
+        `most_tokens`: as many as take no more than this together, about, and one at least.
+        """
         query = self._telling(Counter(query_terms))
         if not self._count or not (query or weights.recency):
             return []
@@ -200,6 +246,8 @@ class SessionIndex:
                 if taken[ordinal] > MAX_PASSAGES_RANKED:
                     best[place] = -1
         order = best[best >= 0][:limit]
+        if most_tokens is not None:
+            order = order[: 1 + np.searchsorted(np.cumsum(units["size"][order]), most_tokens)]
         columns = np.array([total, *signals.values()])[:, order]
         return [
             ScoredOriginal(

@@ -156,7 +156,7 @@ def selector_named(name: str) -> Selector:
                 f"selector {name!r} needs {error.name}, which is not installed: pip install 'ctxsteward[dense]', "
                 "or take selector='heuristic'"
             ) from error
-        return near if name == "semantic" else Hybrid(lexical, near)
+        return near if name == "semantic" else Hybrid(Heuristic(every_turn=True), near)
     hint = "ctxsteward.envelope.recall.strategies.ModelSelector(model)" if name == "llm" else "a callable"
     raise InputError(f"no selector is named {name!r:.60}; known: heuristic, semantic, hybrid; or pass {hint}")
 
@@ -257,7 +257,7 @@ class ModelSelector:
         if not found.is_valid() or frozenset(found.get_identifiers()) != SLOTS:
             raise InputError(f"a selector's prompt has the slots {', '.join(f'${slot}' for slot in sorted(SLOTS))}")
         self._model, self._summarize, self._prompt = model, summarize, found
-        self._prefilter, self._deadline = prefilter or Heuristic(), deadline_seconds
+        self._prefilter, self._deadline = prefilter or Heuristic(every_turn=True), deadline_seconds
         self._clock, self._rests_until = clock, 0.0
 
     def __call__(self, request: SelectionRequest) -> Ranking:
