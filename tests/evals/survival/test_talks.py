@@ -8,6 +8,7 @@ import pytest
 
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.evals.asked_chats import AskedChat, ChatQuestion
+from ctxsteward.evals.canaries import Half
 from ctxsteward.evals.survival.chats import chat_talk
 from ctxsteward.evals.survival.play import OURS, play
 from ctxsteward.evals.survival.rules import FURTHER_MESSAGES, rule_talks
@@ -34,8 +35,9 @@ def test_an_answer_of_the_assistant_is_no_statement() -> None:
     assert chat_talk(chat("Which port is it?", "It is port 5432.", questions=(asked,))).statements == ()
 
 
-def test_each_rule_is_said_once_and_long_before_the_end() -> None:
-    talks = list(rule_talks("dev"))
+@pytest.mark.parametrize("half", ["dev", "held_out"])
+def test_each_rule_is_said_once_and_long_before_the_end(half: Half) -> None:
+    talks = list(rule_talks(half))
     assert sum(len(talk.statements) for talk in talks) == 20
     for talk in talks:
         texts = [str(wire["content"]) for wire in talk.messages]

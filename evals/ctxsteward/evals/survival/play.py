@@ -79,7 +79,11 @@ def play(talk: Talk, kind: str, budget: float) -> Iterator[SurvivalRow]:
     def row(strategy: str, text: str) -> SurvivalRow:
         lines = window_lines(text)
         shown = [line_shows(lines, statement.words) for statement in talk.statements]
-        stale = [bool(s.stale) and line_shows(lines, s.stale) for s in talk.statements]
+        # A line that names the older value beside the newest is not stale.
+        stale = [
+            bool(s.stale) and line_shows([line for line in lines if not line_shows([line], s.words)], s.stale)
+            for s in talk.statements
+        ]
         return SurvivalRow(
             kind=kind,
             budget=budget,
