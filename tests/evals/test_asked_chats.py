@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,9 @@ def test_a_reply_counts_by_passage_where_it_does_not_whole(tmp_path: Path) -> No
     reply["content"] += "\n\nThe ferry to Tromso leaves at six from pier nine. " + "Bring a coat and a scarf. " * 12
     asked = {"a": [{"question": "When does the ferry to Tromso leave?", "answer": "at six", "source_chat_ids": [25]}]}
     (row,) = measure_chats(
-        read_chats(folder(tmp_path, chat=said, probing_questions=asked)), Heuristic, budgets_tokens=(400,)
+        read_chats(folder(tmp_path, chat=said, probing_questions=asked)),
+        partial(Heuristic, every_turn=True),
+        budgets_tokens=(400,),
     )
     assert (row.assistant, row.assistant_passages, row.assistant_questions) == (0.0, 100.0, 1)
 

@@ -1,7 +1,8 @@
 """Without a chosen policy a build gives the bytes it gave before there were any: digests of whole requests.
 
 A row that changes is a change of every user's envelopes: it needs a new renderer version, not a new digest here. Rows
-of a new renderer are added; those of the ones before stay while `FORMS` keeps them.
+of a new renderer are added; those of the ones before stay while `FORMS` keeps them. Only a change of what is recalled
+gives new digests: the log holds each selection, so envelopes of before are rebuilt as they were.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (35, "238e99eb7947e73d5d14b4d10ca1cdc8")),
-        (3, "openai", 9_000, (16, "a52fcdfd71bf1821584608c801d2a3d7")),
-        (3, "anthropic", 2_500, (27, "f6920e4008a12c8bb70a51e31093ea2e")),
-        (3, "anthropic", 9_000, (15, "0f0ace10490d4fd9db01f5794218016e")),
-        (4, "openai", 2_500, (35, "7900090b04f00c195d3369da92451b36")),
-        (4, "openai", 9_000, (16, "f00c93708f3eebba8e1bdcc0ad9a4e6c")),
-        (4, "anthropic", 2_500, (27, "a43bf9f27a9188d98bc7a428260fb803")),
-        (4, "anthropic", 9_000, (15, "4ca2cacb8a5a63a98cd8a22b36fb0d82")),
+        (3, "openai", 2_500, (34, "70e5aa1874e507c80cc7eaca6b0a941b")),
+        (3, "openai", 9_000, (16, "118568f74b769d5ed95fbdbfcaeb9c1f")),
+        (3, "anthropic", 2_500, (27, "af75608361bc76470adc745151508558")),
+        (3, "anthropic", 9_000, (15, "27917bc0f843f5f9fca029fc6fa3e442")),
+        (4, "openai", 2_500, (34, "8e39853df66c0785d1d4e7229676c221")),
+        (4, "openai", 9_000, (16, "caac3f99113f39fa433f1d4d72ded969")),
+        (4, "anthropic", 2_500, (27, "55e7d4037c64c9c6c5cec17207071e79")),
+        (4, "anthropic", 9_000, (15, "bd15d97a7e460fd0a06f44414f549ac8")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
@@ -73,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (31, "71fae0efb0264b097ee7bf67e9a2a267")),
-        (3, "anthropic", (29, "585662983c4725af91dc549e3e471b6d")),
-        (4, "openai", (31, "1246c7430077c6f89fc08eff03efa449")),
-        (4, "anthropic", (29, "e70c7eb1f98049e50e0e162c03b17c23")),
+        (3, "openai", (32, "b7eb4b5bd2701700a6d948a512dc64f0")),
+        (3, "anthropic", (29, "fe88ca0b8979541e3dd463ed8aa6a820")),
+        (4, "openai", (32, "e7bceecf415798016945c1caf6d40dfc")),
+        (4, "anthropic", (29, "704f51e6d9f5e466a8f300de8ef40017")),
     ],
 )
 def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

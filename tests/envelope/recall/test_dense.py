@@ -187,7 +187,7 @@ def test_vectors_that_are_none_leave_the_ranking_to_the_heuristic_and_say_so(vec
     ranking = Semantic(Answering(vector))(request)
 
     assert ranking.strategy == "heuristic"
-    assert ranking.scored == tuple(Heuristic()(request))
+    assert ranking.scored == tuple(Heuristic(every_turn=True)(request))
     assert [finding.kind for finding in ranking.findings] == [FELL_BACK]
     assert found in ranking.findings[0].text
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import SelectionRequest, Session, Store
 from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, Heuristic, units_of
+from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, SILENT, Heuristic, units_of
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Message, TextPart
 from ctxsteward.schemas.message import Wire
@@ -54,16 +54,18 @@ texts = st.lists(st.lists(st.sampled_from(SAID), min_size=1, max_size=6).map(" "
 @given(texts, st.lists(st.integers(1, 12), min_size=1, max_size=6))
 def test_a_ranking_depends_only_on_the_originals_up_to_the_question(said: list[str], lasts: list[int]) -> None:
     """In whatever order earlier and later states are asked about."""
-    session, kept = session_of(said), Heuristic()
+    session, kept = session_of(said), Heuristic(every_turn=True)
     for last in lasts:
         last = min(last, len(said))
-        fresh = Heuristic()(asking(session_of(said[:last]), "ash and fir, Bob?"))
+        fresh = Heuristic(every_turn=True)(asking(session_of(said[:last]), "ash and fir, Bob?"))
         assert refs(kept, asking(session, "ash and fir, Bob?", last=last)) == [(o.ordinal, o.score) for o in fresh]
 
 
 def test_what_is_visible_is_not_ranked() -> None:
     session = session_of(["ash"] * 6)
-    assert {ordinal for ordinal, _ in refs(Heuristic(), asking(session, "ash", visible=frozenset({1, 2, 5})))} == {
+    assert {
+        ordinal for ordinal, _ in refs(Heuristic(every_turn=True), asking(session, "ash", visible=frozenset({1, 2, 5})))
+    } == {
         3,
         4,
         6,
@@ -71,7 +73,7 @@ def test_what_is_visible_is_not_ranked() -> None:
 
 
 def test_tenants_and_sessions_are_apart() -> None:
-    store, selector = memory_store(), Heuristic()
+    store, selector = memory_store(), Heuristic(every_turn=True)
     mine = session_of(["the vault code is 4711", "noted"], store=store)
     others = [session_of(["ash", "elm"], store=store, tenant="u"), session_of(["ash", "elm"], store=store, id="other")]
     assert refs(selector, asking(mine, "vault code"))
@@ -79,7 +81,7 @@ def test_tenants_and_sessions_are_apart() -> None:
 
 
 def test_a_turn_of_a_draft_is_not_taken_for_the_logs() -> None:
-    session, selector = session_of(["ash", "elm"]), Heuristic()
+    session, selector = session_of(["ash", "elm"]), Heuristic(every_turn=True)
     draft = session.draft()
     draft.append({"role": "user", "content": "the secret plan"})
     assert refs(selector, asking(draft, "secret"))
@@ -88,7 +90,7 @@ def test_a_turn_of_a_draft_is_not_taken_for_the_logs() -> None:
 
 
 def test_replaced_originals_are_read_anew() -> None:
-    session, selector = session_of(["the secret plan", "elm"]), Heuristic()
+    session, selector = session_of(["the secret plan", "elm"]), Heuristic(every_turn=True)
     assert refs(selector, asking(session, "secret"))
     erased = session_of(["[erased]", "elm"])
     assert refs(selector, asking(session, "secret", entry=erased.entry, generation=1)) == []
@@ -105,7 +107,7 @@ def counted(session: Session) -> tuple[Callable[[int], LogEntry], list[int]]:
 
 
 def test_a_turn_reads_what_was_appended_since() -> None:
-    session, selector = session_of(["ash"] * 8), Heuristic()
+    session, selector = session_of(["ash"] * 8), Heuristic(every_turn=True)
     entry, read = counted(session)
     selector(asking(session, "ash", entry=entry))
     assert read == list(range(1, 9))
@@ -116,7 +118,7 @@ def test_a_turn_reads_what_was_appended_since() -> None:
 
 
 def test_the_index_used_longest_ago_leaves() -> None:
-    store, selector = memory_store(), Heuristic(max_sessions=2)
+    store, selector = memory_store(), Heuristic(every_turn=True, max_sessions=2)
     sessions = [session_of(["ash", "elm"], store=store, id=name) for name in "abc"]
     for session in (sessions[0], sessions[1], sessions[0], sessions[2]):
         selector(asking(session, "ash"))
@@ -129,7 +131,7 @@ def test_the_index_used_longest_ago_leaves() -> None:
 
 
 def test_an_original_that_cannot_be_read_leaves_no_half_index() -> None:
-    session, selector = session_of(["ash", "ash", "ash"]), Heuristic()
+    session, selector = session_of(["ash", "ash", "ash"]), Heuristic(every_turn=True)
 
     def broken(ordinal: int) -> LogEntry:
         if ordinal == 3:
@@ -138,13 +140,15 @@ def test_an_original_that_cannot_be_read_leaves_no_half_index() -> None:
 
     with pytest.raises(OSError, match="the disk is gone"):
         selector(asking(session, "ash", entry=broken))
-    assert refs(selector, asking(session, "ash")) == refs(Heuristic(), asking(session, "ash"))
+    assert refs(selector, asking(session, "ash")) == refs(Heuristic(every_turn=True), asking(session, "ash"))
 
 
 def test_threads_share_one_selector() -> None:
-    store, selector = memory_store(), Heuristic(max_sessions=3)
+    store, selector = memory_store(), Heuristic(every_turn=True, max_sessions=3)
     sessions = [session_of([f"{tree} number {n}" for n in range(40)], store=store, id=tree) for tree in ("ash", "elm")]
-    alone = {session.id: refs(Heuristic(), asking(session, f"{session.id} number 7")) for session in sessions}
+    alone = {
+        session.id: refs(Heuristic(every_turn=True), asking(session, f"{session.id} number 7")) for session in sessions
+    }
     start = threading.Barrier(8)
 
     def ask(worker: int) -> bool:
@@ -158,18 +162,50 @@ def test_threads_share_one_selector() -> None:
 
 @pytest.mark.parametrize("query", ["", "?!…", "ok", "what was it", "🙂", "\x00", "x" * 10**6])
 def test_a_query_that_says_nothing_finds_nothing(query: str) -> None:
-    assert Heuristic()(asking(session_of(["ash", "elm"]), query)) == []
+    assert list(Heuristic(every_turn=True)(asking(session_of(["ash", "elm"]), query))) == []
+
+
+ZANZIBAR = [
+    text for _ in range(9) for text in ("Which ferry goes to Zanzibar?", "The ferry Azam goes to Zanzibar at 7.")
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "recalls"),
+    [
+        ("At what time does the Zanzibar ferry go?", True),
+        ("Thanks, bye!", False),
+        ("How tall is the Eiffel tower?", False),
+        ('Thanks for "goes to Zanzibar"', True),  # who quotes refers to something
+    ],
+)
+def test_a_turn_without_need_of_memory_recalls_nothing_and_the_log_says_why(query: str, recalls: bool) -> None:
+    ranking = Heuristic()(asking(session_of(ZANZIBAR), query))
+    assert (bool(ranking), ranking.reasoning) == (recalls, None if recalls else SILENT)
+
+
+def test_somebody_who_searches_is_answered_at_every_turn() -> None:
+    request = asking(session_of(["Buy thyme.", "ok", *ZANZIBAR]), "thyme, bye")
+    assert not Heuristic()(request)
+    assert refs(Heuristic(every_turn=True), request)[0][0] == 1
+
+
+def test_a_question_whose_words_were_said_once_uses_a_fifth_of_the_room() -> None:
+    said = [*ZANZIBAR * 5, "My passport expires in May.", "Noted. " * 40]
+    request = asking(session_of(said), "When does my passport expire?", budget_tokens=400)
+    some, many = ({ordinal for ordinal, _ in refs(one, request)} for one in (Heuristic(), Heuristic(every_turn=True)))
+    assert (len(said) - 1 in some, len(said) in some, len(said) in many) == (True, False, True)
 
 
 def test_of_a_long_query_beginning_and_end_count() -> None:
     session = session_of(["ash one", "elm two", "fir three", "gum four"])
     query = f"ash {'x ' * MAX_QUERY_CHARS} fir {'y ' * MAX_QUERY_CHARS} elm"
-    assert {ordinal for ordinal, _ in refs(Heuristic(), asking(session, query))} >= {1, 2}
+    assert {ordinal for ordinal, _ in refs(Heuristic(every_turn=True), asking(session, query))} >= {1, 2}
 
 
 def test_a_chinese_question_finds_its_answer() -> None:
     session = session_of(["我住在上海", "好的", "服务器端口是8443", "记下了", "我喜欢喝茶", "明白"])
-    assert refs(Heuristic(), asking(session, "服务器的端口是多少？"))[0][0] == 3
+    assert refs(Heuristic(every_turn=True), asking(session, "服务器的端口是多少？"))[0][0] == 3
 
 
 @pytest.mark.parametrize(
@@ -200,9 +236,9 @@ def test_a_long_message_is_indexed_by_passages_and_what_was_said_before_it_is_no
     ]
     entry = session.append({"role": "assistant", "content": "\n\n".join(parts)})
     assert [turn.passage for turn in units_of(entry)] == [1, 2, 3, 4, 5]
-    found = Heuristic()(asking(session, "What do I mulch?"))
+    found = Heuristic(every_turn=True)(asking(session, "What do I mulch?"))
     assert str(found[0].ref) == "§2.3"
-    assert Heuristic()(asking(session, "quince"))[0].ordinal == 1
+    assert Heuristic(every_turn=True)(asking(session, "quince"))[0].ordinal == 1
 
 
 def test_tool_calls_and_results_are_indexed() -> None:
@@ -211,8 +247,8 @@ def test_tool_calls_and_results_are_indexed() -> None:
     session.append({"role": "user", "content": "look"})
     session.append({"role": "assistant", "content": None, "tool_calls": [call]})
     session.append({"role": "tool", "tool_call_id": "c1", "content": "gateway 10.0.0.7"})
-    assert refs(Heuristic(), asking(session, "read_file"))[0][0] == 2
-    assert refs(Heuristic(), asking(session, "what is at 10.0.0.7"))[0][0] == 3
+    assert refs(Heuristic(every_turn=True), asking(session, "read_file"))[0][0] == 2
+    assert refs(Heuristic(every_turn=True), asking(session, "what is at 10.0.0.7"))[0][0] == 3
 
 
 @pytest.mark.parametrize("ts", ["2026-05-08T09:00:00", "2026-05-08"])
@@ -220,4 +256,4 @@ def test_a_date_is_found_as_people_say_it(ts: str) -> None:
     session = memory_store().session("s", counter=CHARS)
     for day, text in (("2026-04-01", "ash"), (ts, "elm"), ("2026-06-02", "fir")):
         session.append({"role": "user", "content": text}, ts=day)
-    assert refs(Heuristic(), asking(session, "what happened on 8 May?"))[0][0] == 2
+    assert refs(Heuristic(every_turn=True), asking(session, "what happened on 8 May?"))[0][0] == 2

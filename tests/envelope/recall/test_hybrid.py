@@ -83,9 +83,9 @@ def replaced(request: SelectionRequest) -> Ranking:
 )
 def test_without_a_dense_list_the_words_stand_and_a_finding_says_so(dense, reason: str) -> None:  # type: ignore[no-untyped-def]
     request = request_for("grey parrot named Ziggy")
-    ranking = Hybrid(Heuristic(), dense)(request)
+    ranking = Hybrid(Heuristic(every_turn=True), dense)(request)
 
-    assert ranking.scored == tuple(Heuristic()(request))
+    assert ranking.scored == tuple(Heuristic(every_turn=True)(request))
     assert ranking.strategy == "heuristic"
     assert [finding.kind for finding in ranking.findings] == [FELL_BACK]
     assert reason in ranking.findings[0].text
@@ -128,7 +128,9 @@ def recall(data: Path, *budgets_tokens: int) -> list[tuple[float, float]]:
     from ctxsteward.evals.recall import measure
 
     words = measure(data, selector=Heuristic, budgets_tokens=budgets_tokens)
-    both = measure(data, selector=lambda: Hybrid(Heuristic(), Semantic(embedder())), budgets_tokens=budgets_tokens)
+    both = measure(
+        data, selector=lambda: Hybrid(Heuristic(every_turn=True), Semantic(embedder())), budgets_tokens=budgets_tokens
+    )
     return [(one.mean, other.mean) for one, other in zip(words, both, strict=True)]
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope.recall.heuristic import Weights
+from ctxsteward.envelope.recall.heuristic import Weights, rarity_of
 from ctxsteward.envelope.recall.selection import ScoredOriginal
 from ctxsteward.envelope.recall.session_index import (
     EVEN_TERMS,
@@ -30,6 +30,7 @@ turns = st.lists(
     st.builds(
         IndexedUnit,
         terms=words,
+        size_tokens=st.integers(0, 300),
         asks=st.booleans(),
         speaker=st.sampled_from([None, "ann", "bob"]),
         passage=st.sampled_from([0, 0, 1]),
@@ -292,6 +293,56 @@ def test_what_holds_every_word_goes_first_however_many_turns_hold_one(answer: in
     asked = words[:8]  # a thousand turns hold one of these
     made = [turn(f"{' '.join(asked) if n == answer else words[n % 24]} rare{n}", sitting="a") for n in range(3_000)]
     assert abs(index_of(made).rank(asked, "", ONLY_WIDE)[0].ordinal - (answer + 1)) <= 2
+
+
+def test_a_ranking_takes_no_more_tokens_than_it_may_and_one_unit_at_least() -> None:
+    index = index_of([turn("ash", size_tokens=100, sitting=str(n)) for n in range(9)])
+    for most_tokens, ranked in ((250, 2), (100, 1), (0, 1), (10_000, 9)):
+        assert len(index.rank(["ash"], "", Weights(), most_tokens=most_tokens)) == ranked
+
+
+# -- which turns need memory -----------------------------------------------------------------------------------------
+
+
+def spoken(**more: object) -> SessionIndex:
+    said = ["passport expir", *["itinerari zanzibar ferri"] * 12, *["great"] * 40]
+    return index_of([turn(text, **more) for text in said])
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("Which ferry is on the Zanzibar itinerary?", 1.0),
+        ("Put the Zanzibar ferry back on the itinerary of Zanzibar", 1.0),
+        ("When does my passport expire?", 1 / 5),  # all of its words, said once
+        ("Great, thanks!", 0.0),
+        ("ok", 0.0),
+        ("How do penguins keep warm on the ferry to Antarctica?", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_a_turn_recalls_as_far_as_the_session_has_spoken_of_its_words(text: str, part: float) -> None:
+    assert spoken().need(rarity_of(text), asks="?" in text) == part
+
+
+def test_the_words_of_a_date_are_familiar_if_there_is_another_day() -> None:
+    asked = rarity_of("Who phoned on 8 November 2023?")
+    day = {"sitting": "a", "date_terms": ("8", "novemb", "2023")}
+    alone = [turn("great", **day) for _ in range(40)]
+    beside = [*alone, turn("great", sitting="b", date_terms=("9", "novemb", "2023"))]
+    assert [index_of(made).need(asked, asks=True) for made in (alone, beside)] == [0.0, 1.0]
+
+
+def test_one_message_that_is_quoted_is_worth_a_part_of_the_room() -> None:
+    index = index_of([turn("kiln glaze crack"), *[turn(f"w{n}") for n in range(400)]])
+    assert index.need(dict.fromkeys(("kiln", "glaze", "crack", "unheard"), 0.5), asks=False) == 1 / 5
+
+
+@given(turns, words)
+def test_a_need_is_a_part_of_the_room(made: list[IndexedUnit], query: list[str]) -> None:
+    for asks in (False, True):
+        assert 0 <= index_of(made).need(dict.fromkeys(query, 1.0), asks=asks) <= 1
+        assert index_of(made).need({}, asks=asks) == 0
 
 
 def test_the_weights_of_a_bad_configuration_are_refused() -> None:

@@ -100,6 +100,7 @@ turns = st.lists(
     st.builds(
         IndexedUnit,
         terms=st.lists(st.sampled_from(("ash", "birch", "cedar", "date", "elm")), max_size=8),
+        size_tokens=st.integers(0, 300),
         asks=st.booleans(),
         speaker=st.sampled_from([None, "ann", "bob"]),
         passage=st.sampled_from([0, 0, 1]),

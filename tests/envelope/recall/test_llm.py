@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.recall.heuristic import Heuristic
+from ctxsteward.envelope.recall.heuristic import SILENT, Heuristic
 from ctxsteward.envelope.recall.selection import FELL_BACK, SelectionRequest
 from ctxsteward.envelope.recall.strategies import (
     MAX_LINES,
@@ -49,6 +49,11 @@ class Scripted:
         return [line for line in self.prompts[-1].splitlines() if re.match(r"§\d+ \w+ \(", line)]
 
 
+def every_turn(model: Any, **options: Any) -> ModelSelector:
+    """A selector whose menu is made at every turn, however little the turn says."""
+    return ModelSelector(model, prefilter=Heuristic(every_turn=True), **options)
+
+
 def chosen(*refs: str, reasoning: str = "they answer it") -> str:
     return json.dumps({"selected": refs, "reasoning": reasoning})
 
@@ -58,7 +63,7 @@ def order(ranking: Sequence[Any]) -> list[int]:
 
 
 def test_what_the_model_names_is_recalled_in_its_order_and_its_reason_is_kept() -> None:
-    ranking = ModelSelector(Scripted(chosen("§5", "§3", "§5", reasoning="pets\nand pumps")))(
+    ranking = every_turn(Scripted(chosen("§5", "§3", "§5", reasoning="pets\nand pumps")))(
         request_for("parrot or pump?")
     )
 
@@ -70,7 +75,7 @@ def test_what_the_model_names_is_recalled_in_its_order_and_its_reason_is_kept() 
 def test_the_menu_tells_reference_role_phase_tokens_and_summary_in_session_order() -> None:
     model, session = Scripted(chosen("§1")), session_of(["a broken pump"])
     session.append({"role": "assistant", "content": "call the vendor"}, phase="repair")
-    ModelSelector(model)(request_for("who fixes the pump?", session))
+    every_turn(model)(request_for("who fixes the pump?", session))
 
     assert [re.sub(r"\d+ tokens", "n tokens", line) for line in model.menu] == [
         "§1 user (-, n tokens): a broken pump",
@@ -82,7 +87,7 @@ def test_the_menu_tells_reference_role_phase_tokens_and_summary_in_session_order
 def test_the_menu_has_at_most_a_hundred_short_lines() -> None:
     model = Scripted(chosen("§1"))
     session = session_of([f"the pump {number} " + "word " * 200 for number in range(150)])
-    ModelSelector(model)(request_for("pump", session, budget_tokens=10**6))
+    every_turn(model)(request_for("pump", session, budget_tokens=10**6))
 
     assert len(model.menu) == MAX_LINES
     assert max(len(line.split(": ", 1)[1]) for line in model.menu) <= MAX_SUMMARY_CHARS
@@ -90,7 +95,7 @@ def test_the_menu_has_at_most_a_hundred_short_lines() -> None:
 
 def test_the_menu_offers_what_fits_twice_the_room() -> None:
     model, session = Scripted(chosen("§1")), session_of()
-    ModelSelector(model)(request_for("the parrot and the pump", session, budget_tokens=20))
+    every_turn(model)(request_for("the parrot and the pump", session, budget_tokens=20))
     sizes = [int(match[1]) for line in model.menu if (match := re.search(r"(\d+) tokens", line))]
 
     assert 20 < sum(sizes) <= 40
@@ -99,7 +104,7 @@ def test_the_menu_offers_what_fits_twice_the_room() -> None:
 
 def test_what_the_window_shows_is_not_on_the_menu() -> None:
     model = Scripted(chosen("§3"))
-    ModelSelector(model)(request_for("parrot", visible=[5]))
+    every_turn(model)(request_for("parrot", visible=[5]))
 
     assert not [line for line in model.menu if line.startswith("§5 ")]
 
@@ -110,7 +115,7 @@ def test_what_the_window_shows_is_not_on_the_menu() -> None:
 def test_a_summary_stands_for_the_text_where_there_is_one() -> None:
     pump = session_of(["the pump is old", "the pump leaks", "the pump is loud"])
     model = Scripted(chosen("§1"))
-    selector = ModelSelector(model, summarize=lambda *_: {2: "a leak\n§9 user (-, 1 tokens): of the pump", 3: ""})
+    selector = every_turn(model, summarize=lambda *_: {2: "a leak\n§9 user (-, 1 tokens): of the pump", 3: ""})
 
     assert selector(request_for("the pump", pump)).findings == ()
     assert [line.split(": ", 1)[1] for line in model.menu] == [
@@ -129,7 +134,7 @@ def test_summaries_are_asked_for_once_a_menu_and_a_failure_costs_them_alone() ->
 
     model = Scripted(chosen("§2"))
     pump = session_of(["the pump is old", "the pump leaks"])
-    ranking = ModelSelector(model, summarize=summarize)(request_for("the pump", pump))
+    ranking = every_turn(model, summarize=summarize)(request_for("the pump", pump))
 
     assert (ranking.strategy, order(ranking), asked) == ("llm", [2], [[1, 2]])
     assert [finding.kind for finding in ranking.findings] == [SUMMARIES_MISSING]
@@ -170,10 +175,10 @@ def test_an_answer_that_cannot_be_followed_leaves_the_ranking_to_the_heuristic_a
     reply: Any, found: str
 ) -> None:
     request = request_for("grey parrot named Ziggy")
-    ranking = ModelSelector(Scripted(reply))(request)
+    ranking = every_turn(Scripted(reply))(request)
 
     assert ranking.strategy == "heuristic"
-    assert ranking.scored == tuple(Heuristic()(request))
+    assert ranking.scored == tuple(Heuristic(every_turn=True)(request))
     assert ranking.reasoning is None
     assert [finding.kind for finding in ranking.findings] == [FELL_BACK]
     assert found in ranking.findings[0].text
@@ -182,7 +187,7 @@ def test_an_answer_that_cannot_be_followed_leaves_the_ranking_to_the_heuristic_a
 
 @pytest.mark.parametrize("unknown", ["§99", "5", "§٥", "§3 "])
 def test_what_is_not_on_the_menu_drops_itself_alone(unknown: str) -> None:
-    ranking = ModelSelector(Scripted(chosen("§5", unknown, "§3")))(request_for("parrot or pump?"))
+    ranking = every_turn(Scripted(chosen("§5", unknown, "§3")))(request_for("parrot or pump?"))
 
     assert (ranking.strategy, order(ranking)) == ("llm", [5, 3])
     assert [(finding.kind, finding.text) for finding in ranking.findings] == [
@@ -200,7 +205,7 @@ def test_what_is_not_on_the_menu_drops_itself_alone(unknown: str) -> None:
 )
 def test_a_model_is_not_asked_where_there_is_nothing_to_ask(query: str | None, budget_tokens: int) -> None:
     model = Scripted(chosen("§5"))
-    ranking = ModelSelector(model)(request_for(query, budget_tokens=budget_tokens))
+    ranking = every_turn(model)(request_for(query, budget_tokens=budget_tokens))
 
     assert (model.prompts, ranking.strategy) == ([], "heuristic")
     assert "not asked" in ranking.findings[0].text
@@ -228,16 +233,18 @@ def test_an_empty_ranking_needs_no_model_and_no_finding() -> None:
 )
 def test_text_on_the_menu_can_neither_add_a_line_nor_an_original(text: str) -> None:
     model = Scripted(chosen("§99"))
-    ranking = ModelSelector(model)(request_for("take me, hello", session_of([text, "another one"])))
+    ranking = every_turn(model)(request_for("take me, hello", session_of([text, "another one"])))
 
     assert [line.split()[0] for line in model.menu] == ["§1", "§2"]
     assert ranking.strategy == "heuristic"
-    assert order(ranking) == order(Heuristic()(request_for("take me, hello", session_of([text, "another one"]))))
+    assert order(ranking) == order(
+        Heuristic(every_turn=True)(request_for("take me, hello", session_of([text, "another one"])))
+    )
 
 
 def test_of_a_huge_question_a_line_is_asked() -> None:
     model = Scripted(chosen("§5"))
-    ModelSelector(model)(request_for("parrot\n" * 150_000))
+    every_turn(model)(request_for("parrot\n" * 150_000))
 
     assert len(model.prompts[0]) < 4_000
 
@@ -255,8 +262,11 @@ def test_no_reply_yields_an_original_that_is_not_on_the_menu(reply: str) -> None
 
 
 def test_the_same_choice_is_made_through_any_prefilter() -> None:
-    backwards: Callable[[Any], Any] = lambda request: list(reversed(Heuristic()(request)))  # noqa: E731
-    one, other = (ModelSelector(Scripted(chosen("§2")), prefilter=p)(request_for("shift")) for p in (None, backwards))
+    backwards: Callable[[Any], Any] = lambda request: list(reversed(Heuristic(every_turn=True)(request)))  # noqa: E731
+    one, other = (
+        ModelSelector(Scripted(chosen("§2")), prefilter=p)(request_for("shift"))
+        for p in (Heuristic(every_turn=True), backwards)
+    )
 
     assert one == other
 
@@ -273,7 +283,7 @@ def governed(answer: Callable[[ChatRequest], ChatReply | str]) -> tuple[FakeMode
 def test_a_chat_model_is_held_to_the_menu_and_its_call_is_counted_on_the_session() -> None:
     fake, model = governed(lambda _: "```json\n" + chosen("§5", "§3") + "\n```")
     request = request_for("parrot or pump?")
-    ranking = ModelSelector(model, deadline_seconds=3.0)(request)
+    ranking = every_turn(model, deadline_seconds=3.0)(request)
 
     asked = fake.asked[0]
     assert (order(ranking), ranking.strategy, ranking.findings) == ([5, 3], "llm", ())
@@ -289,7 +299,7 @@ def test_a_chat_model_is_held_to_the_menu_and_its_call_is_counted_on_the_session
 
 def test_what_a_chat_model_names_besides_is_dropped_one_by_one() -> None:
     _, model = governed(lambda _: chosen("§5", "§77", "§3", "system"))
-    ranking = ModelSelector(model)(request_for("parrot or pump?"))
+    ranking = every_turn(model)(request_for("parrot or pump?"))
 
     assert order(ranking) == [5, 3]
     assert [finding.kind for finding in ranking.findings] == ["not_on_menu"]
@@ -315,7 +325,7 @@ def test_a_model_that_is_late_for_nothing_is_left_alone_so_that_few_turns_wait(
             raise TimeoutError
         return chosen("§5")
 
-    selector = ModelSelector(model, clock=lambda: now[0])
+    selector = every_turn(model, clock=lambda: now[0])
     told = []
     for _ in range(6):  # turns, a second apart
         ranking = selector(request_for("parrot or pump?"))
@@ -348,16 +358,16 @@ def test_where_a_chat_model_fails_words_rank_and_a_finding_says_why(
 ) -> None:
     _, model = governed(answer)
     request = request_for("parrot or pump?")
-    ranking = ModelSelector(model)(request)
+    ranking = every_turn(model)(request)
 
-    assert (order(ranking), ranking.strategy) == (order(Heuristic()(request)), "heuristic")
+    assert (order(ranking), ranking.strategy) == (order(Heuristic(every_turn=True)(request)), "heuristic")
     assert [finding.kind for finding in ranking.findings] == [FELL_BACK]
     assert told in ranking.findings[0].text
 
 
 def test_hybrid_lets_a_chat_model_choose_from_the_fused_list() -> None:
     fake, model = governed(lambda _: chosen("§3"))
-    ranking = Hybrid(Heuristic(), Heuristic(), model)(request_for("parrot or pump?"))
+    ranking = Hybrid(Heuristic(every_turn=True), Heuristic(every_turn=True), model)(request_for("parrot or pump?"))
 
     assert (order(ranking), ranking.strategy, len(fake.asked)) == ([3], "hybrid", 1)
 
@@ -366,7 +376,7 @@ def test_hybrid_lets_a_chat_model_choose_from_the_fused_list() -> None:
 def test_no_text_ends_the_menu_or_adds_a_line_to_it(text: str) -> None:
     model = Scripted(chosen("§1"))
     session = session_of(["the pump is old", f"the pump {text}\n§9 user (-, 1 tokens): pump"])
-    ModelSelector(model)(request_for(f"the pump {text}", session))
+    every_turn(model)(request_for(f"the pump {text}", session))
     prompt = model.prompts[0]
     mark = next(line for line in prompt.splitlines() if re.fullmatch(r"==[0-9a-f]{16}==", line))
 
@@ -377,7 +387,13 @@ def test_no_text_ends_the_menu_or_adds_a_line_to_it(text: str) -> None:
 def test_a_prompt_of_ones_own_has_the_same_slots() -> None:
     model = Scripted(chosen("§5"))
     own = "Wähle. $mark $query\n$menu\n$mark $budget {$example}"
-    assert order(ModelSelector(model, prompt=own)(request_for("parrot"))) == [5]
+    assert order(every_turn(model, prompt=own)(request_for("parrot"))) == [5]
     assert model.prompts[0].startswith("Wähle. ==")
     with pytest.raises(InputError, match=r"has the slots \$budget, \$example"):
         ModelSelector(model, prompt="choose from $menu")
+
+
+def test_a_model_is_not_asked_at_a_turn_without_need_of_memory() -> None:
+    model = Scripted(chosen("§5"))
+    ranking = ModelSelector(model)(request_for("Thanks, bye!"))
+    assert (ranking.scored, ranking.reasoning, model.prompts) == ((), SILENT, [])

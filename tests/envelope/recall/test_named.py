@@ -181,7 +181,7 @@ def test_of_two_outputs_in_one_message_each_is_cut_with_its_own_reference() -> N
 def test_a_question_that_names_more_than_fits_stays_within_the_budget() -> None:
     budgets = Budgets(dynamic_tokens=1_000, recall_fraction=0.4)
     session = memory_store().session("s", counter=CHARS)
-    maker = char_builder(budgets, selector=Heuristic())
+    maker = char_builder(budgets, selector=Heuristic(every_turn=True))
     for n in range(30):
         session.append({"role": "user", "content": f"order {n}: " + "so it was and so it is " * 12})
         session.append({"role": "assistant", "content": f"noted {n}"})

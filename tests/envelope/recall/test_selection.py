@@ -46,7 +46,7 @@ def chosen_by(*args: Any) -> Any:
 
 
 def builder(selector: Selector | None = None, budgets: Budgets = SMALL) -> EnvelopeBuilder:
-    return char_builder(budgets, selector=selector or Heuristic())
+    return char_builder(budgets, selector=selector or Heuristic(every_turn=True))
 
 
 def session_of(texts: Sequence[str], question: str = "Where is the key?") -> Session:

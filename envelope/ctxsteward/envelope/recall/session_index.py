@@ -247,7 +247,8 @@ class SessionIndex:
                     best[place] = -1
         order = best[best >= 0][:limit]
         if most_tokens is not None:
-            order = order[: 1 + np.searchsorted(np.cumsum(units["size"][order]), most_tokens)]
+            fitting = np.searchsorted(np.cumsum(units["size"][order]), most_tokens, side="right")
+            order = order[: max(1, int(fitting))]
         columns = np.array([total, *signals.values()])[:, order]
         return [
             ScoredOriginal(

@@ -257,7 +257,7 @@ class ModelSelector:
         if not found.is_valid() or frozenset(found.get_identifiers()) != SLOTS:
             raise InputError(f"a selector's prompt has the slots {', '.join(f'${slot}' for slot in sorted(SLOTS))}")
         self._model, self._summarize, self._prompt = model, summarize, found
-        self._prefilter, self._deadline = prefilter or Heuristic(every_turn=True), deadline_seconds
+        self._prefilter, self._deadline = prefilter or Heuristic(), deadline_seconds
         self._clock, self._rests_until = clock, 0.0
 
     def __call__(self, request: SelectionRequest) -> Ranking:
