@@ -177,6 +177,8 @@ ZANZIBAR = [
         ("Thanks, bye!", False),
         ("How tall is the Eiffel tower?", False),
         ('Thanks for "goes to Zanzibar"', True),  # who quotes refers to something
+        ("When did you say it goes?", True),  # a question about the conversation itself
+        ("Great, as you said it goes.", False),
     ],
 )
 def test_a_turn_without_need_of_memory_recalls_nothing_and_the_log_says_why(query: str, recalls: bool) -> None:

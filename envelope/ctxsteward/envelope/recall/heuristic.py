@@ -56,6 +56,10 @@ _ASKS = re.compile(r"？|\?(?![\w/&=%.])")
 """A question mark, not one inside an address."""
 _QUOTES = re.compile(r"“[^”]{4,}”|\"[^\"]{4,}\"|「[^」]{2,}」|『[^』]{2,}』|«[^»]{4,}»")
 """A turn that quotes something refers to it, whatever the words."""
+_ACTED = re.compile(
+    r"\b(?:I|you|we)\s+(?:\w+ed|said|told|wrote|gave)\b|\bdid\s+(?:I|you|we)\b|[我你](?:之前|刚才|上次)?说过", re.I
+)
+"""A question about something that one of the two did refers to the conversation, whatever the words."""
 QUOTED_TIMES = 3
 """So often more does a quoted word count."""
 _MONTHS = (
@@ -119,9 +123,10 @@ class Heuristic:
         kept = self._indexes.of(request)
         with kept.lock:
             index = caught_up(kept, request, "index", IndexedSession).index
+            asks = _ASKS.search(text) is not None
             need = 1.0
-            if not self._every_turn and not quoted:
-                need = index.need(rarity_of(text), asks=_ASKS.search(text) is not None)
+            if not (self._every_turn or quoted or (asks and _ACTED.search(text))):
+                need = index.need(rarity_of(text), asks=asks)
             if not need:
                 return Ranking(scored=(), strategy=self.__name__, reasoning=SILENT)
             scored = index.rank(
