@@ -56,10 +56,13 @@ _ASKS = re.compile(r"？|\?(?![\w/&=%.])")
 """A question mark, not one inside an address."""
 _QUOTES = re.compile(r"“[^”]{4,}”|\"[^\"]{4,}\"|「[^」]{2,}」|『[^』]{2,}』|«[^»]{4,}»")
 """A turn that quotes something refers to it, whatever the words."""
-_ACTED = re.compile(
-    r"\b(?:I|you|we)\s+(?:\w+ed|said|told|wrote|gave)\b|\bdid\s+(?:I|you|we)\b|[我你](?:之前|刚才|上次)?说过", re.I
+_PERSONAL = re.compile(
+    r"\b(?:my|mine|ours?|(?-i:us)|we)\b|\b(?:I|you)\s+(?:\w+ed|said|told|wrote|gave)\b|\bdid\s+(?:I|you)\b"
+    r"|我的|我们|咱们|[我你](?:之前|刚才|上次)?说过",
+    re.IGNORECASE,
 )
-"""A question about something that one of the two did refers to the conversation, whatever the words."""
+"""A question about the user's own things, or about what one of the two did: it refers to the conversation, however
+everyday its words are."""
 QUOTED_TIMES = 3
 """So often more does a quoted word count."""
 _MONTHS = (
@@ -125,7 +128,7 @@ class Heuristic:
             index = caught_up(kept, request, "index", IndexedSession).index
             asks = _ASKS.search(text) is not None
             need = 1.0
-            if not (self._every_turn or quoted or (asks and _ACTED.search(text))):
+            if not (self._every_turn or quoted or (asks and _PERSONAL.search(text))):
                 need = index.need(rarity_of(text), asks=asks)
             if not need:
                 return Ranking(scored=(), strategy=self.__name__, reasoning=SILENT)
