@@ -19,11 +19,11 @@ from ctxsteward.store.journal.events import CompactionRefused, EarlierLine, Reca
 from ..compaction.ahead import PlannedCompaction, SummaryAhead
 from ..compaction.compactor import Compactor
 from ..compaction.policy import Policy, Window
-from ..history.session import MemoryScope, Session
+from ..history.session import MemoryScope, PersonMemory, Session
 from ..history.state import State
 from ..layout.composition import DynamicLayout, lay_dynamic
 from ..layout.rows import FORM, LayoutForm
-from ..recall.earlier_sessions import EarlierSessions, shown_lines, with_earlier
+from ..recall.earlier_sessions import shown_lines, with_earlier
 from ..recall.facts import offer, with_facts
 from ..recall.heuristic import Heuristic, SupersessionIndex
 from ..recall.room import LEAST_EXCERPT_TOKENS
@@ -251,7 +251,7 @@ class Decider:
         return with_earlier(event, lines, state), (*findings, *earlier_findings)
 
     def _earlier(
-        self, session: Session, state: State, earlier: EarlierSessions, room: int
+        self, session: Session, state: State, earlier: PersonMemory, room: int
     ) -> tuple[tuple[EarlierLine, ...], int, list[Finding]]:
         try:
             return earlier.choose(session, state, self._facts_room(state, room), self.counter)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, Message, Ref
 from ctxsteward.schemas.errors import Conflict
@@ -28,6 +28,7 @@ from ctxsteward.store.derived_files import DerivedFile, DerivedPlace
 from ctxsteward.store.facts.fact_store import FactLookup
 from ctxsteward.store.journal.draft import DraftJournal
 from ctxsteward.store.journal.events import (
+    EarlierLine,
     Event,
     ForkPoint,
     NoteSet,
@@ -50,9 +51,6 @@ from .session_head import repin
 from .state import State
 from .tool_groups import LogEntry, NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
 
-if TYPE_CHECKING:
-    from ..recall.earlier_sessions import EarlierSessions
-
 MemoryScope = Literal["principal"]
 """Whose earlier sessions a user turn is searched in: those of the principal of its message."""
 BATCH_MESSAGES = 1000
@@ -69,6 +67,18 @@ _BARE = NewMessage(message=None)
 """What stands beside a message that comes alone."""
 
 
+class PersonMemory(Protocol):
+    """What people said in the sessions of a store (`recall.earlier_sessions`)."""
+
+    def choose(
+        self, session: Session, state: State, room_tokens: int, counter: Counter
+    ) -> tuple[tuple[EarlierLine, ...], int, list[Finding]]:
+        """The lines for this user turn, the tokens that they take, and findings."""
+
+    def open(self, tenant: str, lines: Sequence[EarlierLine], rows: dict[EarlierLine, str | None]) -> None:
+        """Put the row of each line into `rows`, None for one that was erased since."""
+
+
 class Session:
     """One log. Made by `Store.session`."""
 
@@ -82,7 +92,7 @@ class Session:
         derived: DerivedPlace | None = None,
         claim: Callable[[SessionKey], list[Finding]] | None = None,
         now: Callable[[], str] | None = None,
-        earlier_sessions: Callable[[], EarlierSessions] | None = None,
+        earlier_sessions: Callable[[], PersonMemory] | None = None,
         memory: MemoryScope | None = None,
     ) -> None:
         """`derived`: the journal's folder, or rows, where what is derived from sessions is kept; None: nowhere. `claim`

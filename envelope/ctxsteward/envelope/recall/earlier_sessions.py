@@ -36,7 +36,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctxsteward.language.clauses import clauses
-from ctxsteward.language.foreign_text import mask_foreign_text
+from ctxsteward.language.foreign_text import leans_on_another, mask_foreign_text
 from ctxsteward.language.words import sentences, terms
 from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
 from ctxsteward.schemas.errors import Damaged, ObjectMissing
@@ -52,7 +52,7 @@ from ctxsteward.store.journal.port import LogExtent, SessionKey
 
 from ..history.tool_groups import LogEntry
 from ..layout.composition import FactLines, context_text
-from ..layout.rows import continued
+from ..layout.rows import GAP, continued
 from ..tokens.tokenizer import Counter
 from .facts import known_by, lines_of, speaker_of
 from .selection import Ranking, log_of
@@ -74,22 +74,28 @@ MAX_READ_CHARS = 1_600
 """Of a longer message only the first and the last paragraph are the speaker's own: what lies between was pasted."""
 MIN_TERMS, MAX_TERMS = 3, 40
 """Of a saying: less says nothing by itself, more is no sentence."""
+ANSWERING = 3
+"""Sentences of a message that answer what was asked before it: the first ones."""
 MAX_RULE_TERMS = 16
 """Of a standing one."""
 MAX_QUERY_TERMS = 200
 CANDIDATES = 60
+LEAST_TOKENS = 8
+"""No row is shorter."""
+_MOST_CHARS_A_TOKEN = 12
 
-K1, B = 1.2, 0.5
-RARITY = 1.4
+K1, B = 2.0, 0.6
+RARITY = 1.8
 """Exponent of a term's inverse document frequency: a question of several sentences has many common words."""
 BEFORE = 0.4
 """Weight of a term that only the person's message before this one has."""
-ASKED, SITTING, RECENCY = 0.6, 0.3, 0.3
+MESSAGE, ASKED, SITTING, RECENCY = 0.3, 0.7, 0.5, 0.4
 """Signals beside a saying's own score, which is 1 at most."""
-LEAST_FRACTION = 0.45
-"""Of the best score."""
-ALIKE = 0.6
+LEAST_MET = 0.7
+"""Of the rarity of a term that one saying has: what some saying must share with the question, or none is shown."""
+ALIKE = 0.8
 """Two sayings that share so much of the shorter one say the same; the newer one is shown."""
+_ASKS = re.compile(r"[?？]")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
@@ -120,6 +126,11 @@ class _Postings:
         for term in found:
             self.by_term.setdefault(term, array("I")).append(number)
 
+    def rarity(self, term: str) -> float:
+        """Inverse document frequency."""
+        count, held = len(self.lengths), len(self.by_term.get(term, ()))
+        return math.log(1 + (count - held + 0.5) / (held + 0.5))
+
     def scores(self, query: Mapping[str, float]) -> dict[int, float]:
         """BM25 of every saying that holds a term of the query."""
         count = len(self.lengths)
@@ -128,8 +139,7 @@ class _Postings:
         for term, weight in query.items():
             held = self.by_term.get(term, ())
             if held:
-                rarity = math.log(1 + (count - len(held) + 0.5) / (len(held) + 0.5))
-                worth = weight * rarity**RARITY
+                worth = weight * self.rarity(term) ** RARITY
                 for number in held:
                     sums[number] += worth
         length_of = self.lengths
@@ -150,6 +160,8 @@ class PersonIndex:
         self.sessions: dict[str, int] = {}
         """Numbers of the sessions."""
         self.sayings: list[Saying] = []
+        self.leans: array[int] = array("B")
+        """Of each saying, 1 where it leans on another sentence."""
         self._own, self._asked = _Postings(), _Postings()
         self._terms: list[frozenset[str]] = []
         self._questions: dict[str, frozenset[str]] = {}
@@ -174,8 +186,9 @@ class PersonIndex:
                 continue
             asked_terms = self._questions.pop(session, frozenset[str]())
             for place, (start, stop, found) in enumerate(own_sentences(text)):
-                answers = asked_terms if place < MIN_TERMS else frozenset[str]()
+                answers = asked_terms if place < ANSWERING else frozenset[str]()
                 self._add(Saying(number, entry.ordinal, start, stop, entry.event.ts or ""), found, answers)
+                self.leans.append(leans_on_another(text[start:stop]))
                 if is_demand(text[start:stop], found):
                     self._add_demand(len(self.sayings) - 1)
         self._ages = []
@@ -215,18 +228,22 @@ class PersonIndex:
         for number, score in self._asked.scores(query).items():
             if self.sayings[number].session not in hidden:
                 scores[number] = scores.get(number, 0.0) + ASKED * score / best
+        messages: dict[tuple[int, int], float] = {}
+        for number, score in scores.items():
+            place = self.sayings[number][:2]
+            messages[place] = max(messages.get(place, 0.0), score)
+        for number in scores:
+            scores[number] += MESSAGE * messages[self.sayings[number][:2]]
         sittings = self._sittings(scores)
         ages, last = self._placed_in_time(), max(1, len(self.sayings) - 1)
         for number in scores:
             scores[number] += SITTING * sittings[self.sayings[number].session] + RECENCY * ages[number] / last
         ranked = sorted(scores, key=lambda number: (-scores[number], -ages[number]))
-        least = LEAST_FRACTION * scores[ranked[0]]
-        needed = min(2, len(asked))
-        return [
-            number
-            for number in ranked[:CANDIDATES]
-            if scores[number] >= least and len(asked & self._terms[number]) >= needed
-        ]
+        rarities = {term: self._own.rarity(term) for term in asked}
+        met = max(sum(rarities[term] for term in asked & self._terms[number]) for number in ranked[:CANDIDATES])
+        if met < LEAST_MET * math.log(1 + len(self.sayings)):
+            return []
+        return ranked[:CANDIDATES]
 
     def _sittings(self, scores: Mapping[int, float]) -> dict[int, float]:
         """By session, the mean of its three best sayings, the best session 1."""
@@ -279,7 +296,7 @@ class PersonIndex:
 
 
 def own_sentences(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
-    """The sentences of a message that are wholly its speaker's own words, each with its index terms.
+    """The statements of a message that are wholly its speaker's own words, each with its index terms.
 
     >>> text = "I am allergic to peanuts.\\n> Bring peanut butter to the party.\\nOk."
     >>> [text[start:stop] for start, stop, _ in own_sentences(text)]
@@ -288,7 +305,7 @@ def own_sentences(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
     own = mask_foreign_text(text)
     for first, last in _own_parts(text):
         for start, stop in sentences(own, first, last):
-            if own[start:stop] == text[start:stop]:
+            if own[start:stop] == text[start:stop] and not _ASKS.search(own, start, stop):
                 found = frozenset(terms(text[start:stop]))
                 if MIN_TERMS <= len(found) <= MAX_TERMS:
                     yield start, stop, found
@@ -307,7 +324,7 @@ def is_demand(text: str, found: AbstractSet[str]) -> bool:
     >>> [is_demand(said, set(said.split())) for said in ("I must never eat peanuts.", "Must I eat peanuts?", "I ate.")]
     [True, False, False]
     """
-    if len(found) > MAX_RULE_TERMS or text.rstrip()[-1:] in "?？":
+    if len(found) > MAX_RULE_TERMS or _ASKS.search(text):
         return False
     return any(clause.modality in ("must", "must_not") and not clause.condition for clause in clauses(text))
 
@@ -358,14 +375,12 @@ class EarlierSessions:
             index = self._index(tenant, session, state, principal)
             hidden, standing = index.outside(tenant.root(session.id), tenant.root)
             found = index.find(session.shown(state.last_user).message.text, _said_before(state, principal), hidden)
-            rows = _Rows(self._store, session, principal, index)
-            chosen = rows.fill([], standing, min(room_tokens, STANDING_TOKENS), counter, MAX_STANDING)
-            chosen = rows.fill(chosen, found, min(room_tokens, FOUND_TOKENS + rows.tokens), counter, CANDIDATES)
-            ordered = [(index.sayings[number], rows.texts[number]) for number in index.newest_first(chosen)]
-            names = list(index.sessions)
-        if not ordered:
+            rows = _Rows(index, lambda name, at: self._original(session, name, at, principal), counter.text)
+            rows.fill(standing, min(room_tokens, STANDING_TOKENS), MAX_STANDING)
+            rows.fill(found, min(room_tokens, FOUND_TOKENS + rows.tokens), CANDIDATES)
+            placed = rows.rows()
+        if not placed:
             return (), 0, []
-        placed = [(names[saying.session], saying.ordinal, row) for saying, row in ordered]
         tokens = counter.framed(context_text(state.nonce, (), (), [row for *_, row in placed]))
         if isinstance(session.journal, DraftJournal):
             return tuple(EarlierLine(name, ordinal, "", row) for name, ordinal, row in placed), tokens, []
@@ -375,6 +390,13 @@ class EarlierSessions:
         except StoreError as error:
             return (), 0, [unavailable(error)]
         return tuple(lines), tokens if lines else 0, []
+
+    def _original(self, session: Session, name: str, ordinal: int, principal: str) -> str:
+        """The text of a message of the person in another session; empty where it is another one by now."""
+        event = Log(self._store.journal, SessionKey(session.tenant, name), session.address_key).message(ordinal)
+        if not isinstance(event, MessageAppended) or event.erased or event.principal != principal:
+            return ""
+        return LogEntry(event).message.text
 
     def _sealed(self, tenant: str, principal: str, placed: Sequence[tuple[str, int, str]]) -> Iterator[EarlierLine]:
         vault = self._store.vault(tenant)
@@ -446,44 +468,100 @@ class EarlierSessions:
 
 
 class _Rows:
-    """The rows of one choice, and what they take."""
+    """The rows of one choice: a message each, with those of its sentences that were taken."""
 
-    def __init__(self, store: Backend, session: Session, principal: str, index: PersonIndex) -> None:
-        self._store, self._session, self._principal, self._index = store, session, principal, index
-        self._names = list(index.sessions)
-        self.texts: dict[int, str] = {}
-        self.tokens: int = 0
+    def __init__(self, index: PersonIndex, original: Callable[[str, int], str], count: Callable[[str], int]) -> None:
+        """`original` reads the text of the person's message in a session; empty where it is gone."""
+        self._index, self._names, self._original, self._count = index, list(index.sessions), original, count
+        self._texts: dict[tuple[int, int], str] = {}
+        """By session and ordinal."""
+        self.taken: dict[int, int] = {}
+        """Sayings, and the tokens of each."""
 
-    def fill(
-        self, chosen: list[int], ranked: Sequence[int], room_tokens: int, counter: Counter, most: int
-    ) -> list[int]:
-        """Add what fits, best first; of two sayings that say the same the newer one stays."""
-        left = most
+    @property
+    def tokens(self) -> int:
+        return sum(self.taken.values())
+
+    def fill(self, ranked: Sequence[int], room_tokens: int, most: int) -> None:
+        """Take what fits, best first; of sayings that say the same the newest. What leans on another sentence comes
+        beside one of its message, or not at all."""
+        waiting: list[int] = []
+        before = len(self.taken)
         for number in ranked:
-            older = self._index.says_again(number, chosen)
-            if left <= 0 or (older is not None and not self._index.is_newer(number, older)):
+            if room_tokens - self.tokens < LEAST_TOKENS or len(self.taken) - before >= most:
+                return
+            if self._leans(number) and not self._is_begun(number):
+                waiting.append(number)
                 continue
-            row = self._row(number)
-            tokens = counter.text(row + "\n") if row else room_tokens + 1
-            freed = counter.text(self.texts[older] + "\n") if older is not None else 0
-            if self.tokens + tokens - freed > room_tokens:
-                continue
+            older = self._index.says_again(number, self.taken)
             if older is not None:
-                chosen.remove(older)
-            chosen.append(number)
-            self.texts[number], self.tokens, left = row, self.tokens + tokens - freed, left - 1
-        return chosen
+                if self._index.is_newer(number, older) and self._index.sayings[older][:2] != self._place(number):
+                    tokens = self.taken.pop(older)
+                    if not self._take(number, room_tokens):
+                        self.taken[older] = tokens
+                continue
+            if self._take(number, room_tokens):
+                for leaning in [one for one in waiting if self._place(one) == self._place(number)]:
+                    waiting.remove(leaning)
+                    if len(self.taken) - before < most and self._index.says_again(leaning, self.taken) is None:
+                        self._take(leaning, room_tokens)
 
-    def _row(self, number: int) -> str:
-        """The row of a saying, read from its original; empty where that is another one by now."""
-        saying, session = self._index.sayings[number], self._session
-        name = self._names[saying.session]
-        event = Log(self._store.journal, SessionKey(session.tenant, name), session.address_key).message(saying.ordinal)
-        if not isinstance(event, MessageAppended) or event.erased or event.principal != self._principal:
-            return ""
-        text = " ".join(LogEntry(event).message.text[saying.start : saying.stop].split())
-        day = f" ({saying.ts[:10]})" if saying.ts else ""
-        return f"{pointer(name, f'§{saying.ordinal}')}{day}: {continued(text)}"
+    def _take(self, number: int, room_tokens: int) -> bool:
+        saying, left = self._index.sayings[number], room_tokens - self.tokens
+        if saying.stop - saying.start > left * _MOST_CHARS_A_TOKEN or not self._text(number):
+            return False
+        opening = GAP if self._is_begun(number) else self._opening(number)
+        days = {self._index.sayings[other].ts[:10] for other in self.taken}
+        day = "" if saying.ts[:10] in days else f" {saying.ts[:10]}"
+        tokens = self._count(f"{opening}{day}: {self._said(number)}\n")
+        if tokens <= left:
+            self.taken[number] = tokens
+        return tokens <= left
+
+    def rows(self) -> list[tuple[str, int, str]]:
+        """Session, ordinal and row of each message, the newest first; the day where it is another than above."""
+        rows: list[tuple[str, int, str]] = []
+        day = ""
+        by_message: dict[tuple[int, int], list[int]] = {}
+        for number in self._index.newest_first(self.taken):
+            by_message.setdefault(self._place(number), []).append(number)
+        for (session, ordinal), numbers in by_message.items():
+            parts: list[str] = []
+            stop = -1
+            for number in sorted(numbers, key=lambda one: self._index.sayings[one].start):
+                saying = self._index.sayings[number]
+                parts += [GAP] if parts and saying.start - stop > 2 else []
+                parts.append(self._said(number))
+                stop = saying.stop
+            opening = self._opening(numbers[0])
+            said_on = self._index.sayings[numbers[0]].ts[:10]
+            row = f"{opening}: {' '.join(parts)}" if said_on == day else f"{opening} {said_on}: {' '.join(parts)}"
+            day = said_on
+            rows.append((self._names[session], ordinal, continued(row)))
+        return rows
+
+    def _place(self, number: int) -> tuple[int, int]:
+        return self._index.sayings[number][:2]
+
+    def _is_begun(self, number: int) -> bool:
+        return any(self._place(other) == self._place(number) for other in self.taken)
+
+    def _opening(self, number: int) -> str:
+        session, ordinal = self._place(number)
+        return pointer(self._names[session], f"§{ordinal}")
+
+    def _text(self, number: int) -> str:
+        place = self._place(number)
+        if place not in self._texts:
+            self._texts[place] = self._original(self._names[place[0]], place[1])
+        return self._texts[place]
+
+    def _said(self, number: int) -> str:
+        saying = self._index.sayings[number]
+        return " ".join(self._text(number)[saying.start : saying.stop].split())
+
+    def _leans(self, number: int) -> bool:
+        return self._index.leans[number] == 1
 
 
 def _said(log: Log, start: int, stop: int, principal: str) -> Iterator[tuple[LogEntry, bool]]:
