@@ -46,7 +46,7 @@ def mask_foreign_text(text: str) -> str:
         text = _TAGGED.sub(lambda match: _blank(match.group()), text)
     if "\n" in text or text[:1] in ">|[$":
         text = _LINE.sub(lambda match: _blank(match.group()), text)
-    if ":" in text or "：" in text:
+    if ":" in text or "：" in text or "--" in text:
         text = _without_material(text)
     if _has_quotation(text):
         text = _QUOTED.sub(_without_words, text)

@@ -92,7 +92,7 @@ BEFORE = 0.4
 MESSAGE, ASKED, SITTING, RECENCY = 0.3, 0.7, 0.5, 0.4
 """Signals beside a saying's own score, which is 1 at most."""
 LEAST_MET = 0.7
-"""Of the rarity of a term that one saying has: what some saying must share with the question, or none is shown."""
+"""Some saying must share two terms with the question, or one so rare (1: no other saying has it), or none is shown."""
 ALIKE = 0.8
 """Two sayings that share so much of the shorter one say the same; the newer one is shown."""
 _ASKS = re.compile(r"[?？]")
@@ -127,9 +127,7 @@ class _Postings:
             self.by_term.setdefault(term, array("I")).append(number)
 
     def rarity(self, term: str) -> float:
-        """Inverse document frequency."""
-        count, held = len(self.lengths), len(self.by_term.get(term, ()))
-        return math.log(1 + (count - held + 0.5) / (held + 0.5))
+        return _rarity(len(self.by_term.get(term, ())), len(self.lengths))
 
     def scores(self, query: Mapping[str, float]) -> dict[int, float]:
         """BM25 of every saying that holds a term of the query."""
@@ -147,6 +145,11 @@ class _Postings:
             number: total * (K1 + 1) / (1 + K1 * (1 - B + B * length_of[number] / mean_length))
             for number, total in sums.items()
         }
+
+
+def _rarity(held: int, count: int) -> float:
+    """Inverse document frequency of a term that so many of all hold."""
+    return math.log(1 + (count - held + 0.5) / (held + 0.5))
 
 
 class PersonIndex:
@@ -239,9 +242,9 @@ class PersonIndex:
         for number in scores:
             scores[number] += SITTING * sittings[self.sayings[number].session] + RECENCY * ages[number] / last
         ranked = sorted(scores, key=lambda number: (-scores[number], -ages[number]))
-        rarities = {term: self._own.rarity(term) for term in asked}
-        met = max(sum(rarities[term] for term in asked & self._terms[number]) for number in ranked[:CANDIDATES])
-        if met < LEAST_MET * math.log(1 + len(self.sayings)):
+        met = [asked & self._terms[number] for number in ranked[:CANDIDATES]]
+        least = LEAST_MET * _rarity(1, len(self.sayings))
+        if not any(len(shared) > 1 or sum(map(self._own.rarity, shared)) >= least for shared in met):
             return []
         return ranked[:CANDIDATES]
 
