@@ -141,11 +141,16 @@ def _speakers(transcript: Any, questions: Sequence[Any]) -> Iterator[Person]:
             if speaker == name
         }
         sessions = tuple(
-            (day, tuple(Turn(speaker == name, entry.wire["content"]) for entry, speaker in rows)) for day, rows in days
+            (day, tuple(Turn(speaker == name, _said(entry, speaker)) for entry, speaker in rows)) for day, rows in days
         )
         answered = [one for one in questions if one.evidence and all(id in places for id in one.evidence)]
         asked = [Asked(len(days), 0, one.text, turns=tuple(places[id] for id in one.evidence)) for one in answered]
         yield Person(f"{transcript.session} {name}", sessions, tuple(asked))
+
+
+def _said(entry: Any, speaker: str) -> str:
+    """What was said, without the name before it: a chat has none."""
+    return str(entry.wire["content"]).removeprefix(f"{speaker}: ")
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------

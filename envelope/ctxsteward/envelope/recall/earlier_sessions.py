@@ -96,6 +96,8 @@ LEAST_MET = 0.7
 ALIKE = 0.8
 """Two sayings that share so much of the shorter one say the same; the newer one is shown."""
 _ASKS = re.compile(r"[?？]")
+_SPEAKER = re.compile(r"[A-Z]\w{1,20}(?: [A-Z]\w{1,20}){0,2}: +(?=\S)")
+"""The name that some transcripts put before what was said."""
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
@@ -308,7 +310,10 @@ def own_sentences(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
     own = mask_foreign_text(text)
     for first, last in _own_parts(text):
         for start, stop in sentences(own, first, last):
-            if own[start:stop] == text[start:stop] and not _ASKS.search(own, start, stop):
+            speaker = _SPEAKER.match(text, start, stop)
+            start = speaker.end() if speaker else start
+            is_own = own[start:stop] == text[start:stop] and text[start] not in "[("
+            if is_own and not _ASKS.search(own, start, stop):
                 found = frozenset(terms(text[start:stop]))
                 if MIN_TERMS <= len(found) <= MAX_TERMS:
                     yield start, stop, found
