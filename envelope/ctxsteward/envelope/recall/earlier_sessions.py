@@ -36,7 +36,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ctxsteward.language.clauses import clauses
-from ctxsteward.language.foreign_text import leans_on_another, mask_foreign_text
 from ctxsteward.language.words import sentences, terms
 from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
 from ctxsteward.schemas.errors import Damaged, ObjectMissing
@@ -72,11 +71,11 @@ MAX_PEOPLE = 64
 """Indexes kept; that of who asked longest ago leaves."""
 MAX_READ_CHARS = 1_600
 """Of a longer message only the first and the last paragraph are the speaker's own: what lies between was pasted."""
-MIN_TERMS, MAX_TERMS = 3, 40
+MIN_TERMS, MAX_TERMS = 2, 40
 """Of a saying: less says nothing by itself, more is no sentence."""
 ANSWERING = 3
 """Sentences of a message that answer what was asked before it: the first ones."""
-MAX_RULE_TERMS = 16
+MIN_RULE_TERMS, MAX_RULE_TERMS = 4, 16
 """Of a standing one."""
 MAX_QUERY_TERMS = 200
 CANDIDATES = 60
@@ -89,7 +88,7 @@ RARITY = 1.8
 """Exponent of a term's inverse document frequency: a question of several sentences has many common words."""
 BEFORE = 0.4
 """Weight of a term that only the person's message before this one has."""
-MESSAGE, ASKED, SITTING, RECENCY = 0.3, 0.7, 0.5, 0.4
+MESSAGE, ASKED, SITTING, RECENCY = 0.15, 0.7, 0.5, 0.4
 """Signals beside a saying's own score, which is 1 at most."""
 LEAST_MET = 0.7
 """Some saying must share two terms with the question, or one so rare (1: no other saying has it), or none is shown."""
@@ -101,7 +100,7 @@ _SPEAKER = re.compile(r"[A-Z]\w{1,20}(?: [A-Z]\w{1,20}){0,2}: +(?=\S)")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
-class Saying(NamedTuple):
+class OwnSentence(NamedTuple):
     """A sentence of a person, by its place."""
 
     session: int
@@ -164,7 +163,7 @@ class PersonIndex:
         """The survey of the tenant's logs as of which it was read."""
         self.sessions: dict[str, int] = {}
         """Numbers of the sessions."""
-        self.sayings: list[Saying] = []
+        self.sayings: list[OwnSentence] = []
         self.leans: array[int] = array("B")
         """Of each saying, 1 where it leans on another sentence."""
         self._own, self._asked = _Postings(), _Postings()
@@ -182,6 +181,8 @@ class PersonIndex:
 
     def add(self, session: str, messages: Iterable[tuple[LogEntry, bool]]) -> None:
         """Take in the next messages of a session; with each, whether it is the person's."""
+        from ctxsteward.language.foreign_text import leans_on_another  # most builders never need it
+
         number = self.sessions.setdefault(session, len(self.sessions))
         for entry, is_own in messages:
             text = entry.message.text
@@ -192,14 +193,14 @@ class PersonIndex:
             asked_terms = self._questions.pop(session, frozenset[str]())
             for place, (start, stop, found) in enumerate(own_sentences(text)):
                 answers = asked_terms if place < ANSWERING else frozenset[str]()
-                self._add(Saying(number, entry.ordinal, start, stop, entry.event.ts or ""), found, answers)
+                self._add(OwnSentence(number, entry.ordinal, start, stop, entry.event.ts or ""), found, answers)
                 self.leans.append(leans_on_another(text[start:stop]))
                 if is_demand(text[start:stop], found):
                     self._add_demand(len(self.sayings) - 1)
         self._ages = []
         self._families.clear()
 
-    def _add(self, saying: Saying, found: frozenset[str], answers: frozenset[str]) -> None:
+    def _add(self, saying: OwnSentence, found: frozenset[str], answers: frozenset[str]) -> None:
         number = len(self.sayings)
         self.sayings.append(saying)
         self._terms.append(found)
@@ -211,7 +212,7 @@ class PersonIndex:
         shared = Counts(other for term in found for other in self._demands.get(term, ()))
         said_in = self._repeated_in[number] = {session}
         for other, count in shared.items():
-            if count >= max(MIN_TERMS, ALIKE * max(len(found), len(self._terms[other]))):
+            if count >= ALIKE * max(len(found), len(self._terms[other])):
                 said_in |= self._repeated_in[other]
                 self._repeated_in[other].add(session)
         for term in found:
@@ -307,6 +308,8 @@ def own_sentences(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
     >>> [text[start:stop] for start, stop, _ in own_sentences(text)]
     ['I am allergic to peanuts.']
     """
+    from ctxsteward.language.foreign_text import mask_foreign_text
+
     own = mask_foreign_text(text)
     for first, last in _own_parts(text):
         for start, stop in sentences(own, first, last):
@@ -329,10 +332,11 @@ def _own_parts(text: str) -> list[tuple[int, int]]:
 def is_demand(text: str, found: AbstractSet[str]) -> bool:
     """Whether a sentence demands or rules out something, by its form: a modal verb or a negation with one, no question.
 
-    >>> [is_demand(said, set(said.split())) for said in ("I must never eat peanuts.", "Must I eat peanuts?", "I ate.")]
+    >>> said = ("I must never eat peanuts.", "Must I never eat peanuts?", "I never ate peanuts before.")
+    >>> [is_demand(text, set(text.split())) for text in said]
     [True, False, False]
     """
-    if len(found) > MAX_RULE_TERMS or _ASKS.search(text):
+    if not MIN_RULE_TERMS <= len(found) <= MAX_RULE_TERMS or _ASKS.search(text):
         return False
     return any(clause.modality in ("must", "must_not") and not clause.condition for clause in clauses(text))
 
@@ -491,16 +495,12 @@ class _Rows:
         return sum(self.taken.values())
 
     def fill(self, ranked: Sequence[int], room_tokens: int, most: int) -> None:
-        """Take what fits, best first; of sayings that say the same the newest. What leans on another sentence comes
-        beside one of its message, or not at all."""
-        waiting: list[int] = []
+        """Take what fits, best first; of sayings that say the same the newest. What leans on a sentence of its message
+        comes beside that."""
         before = len(self.taken)
         for number in ranked:
             if room_tokens - self.tokens < LEAST_TOKENS or len(self.taken) - before >= most:
                 return
-            if self._leans(number) and not self._is_begun(number):
-                waiting.append(number)
-                continue
             older = self._index.says_again(number, self.taken)
             if older is not None:
                 if self._index.is_newer(number, older) and self._index.sayings[older][:2] != self._place(number):
@@ -508,11 +508,19 @@ class _Rows:
                     if not self._take(number, room_tokens):
                         self.taken[older] = tokens
                 continue
-            if self._take(number, room_tokens):
-                for leaning in [one for one in waiting if self._place(one) == self._place(number)]:
-                    waiting.remove(leaning)
-                    if len(self.taken) - before < most and self._index.says_again(leaning, self.taken) is None:
-                        self._take(leaning, room_tokens)
+            lead = None if self._is_begun(number) else self._lead(number)
+            if lead is None:
+                self._take(number, room_tokens)
+            elif self._take(lead, room_tokens) and not self._take(number, room_tokens):
+                del self.taken[lead]
+
+    def _lead(self, number: int) -> int | None:
+        """Of a sentence that leans on another, the nearest one before it in its message that does not."""
+        lead = number
+        while lead >= 0 and self._place(lead) == self._place(number) and self._index.leans[lead]:
+            lead -= 1
+        is_found = lead >= 0 and self._place(lead) == self._place(number)
+        return lead if is_found and lead != number else None
 
     def _take(self, number: int, room_tokens: int) -> bool:
         saying, left = self._index.sayings[number], room_tokens - self.tokens
@@ -567,9 +575,6 @@ class _Rows:
     def _said(self, number: int) -> str:
         saying = self._index.sayings[number]
         return " ".join(self._text(number)[saying.start : saying.stop].split())
-
-    def _leans(self, number: int) -> bool:
-        return self._index.leans[number] == 1
 
 
 def _said(log: Log, start: int, stop: int, principal: str) -> Iterator[tuple[LogEntry, bool]]:
