@@ -3,25 +3,28 @@
     python -m benchmarks.recall locomo.json [--write docs/selection.md]   # talk between people: LoCoMo
     python -m benchmarks.recall FOLDER [--write docs/selection.md]        # chats with an assistant: BEAM, both halves
 
-Beside ours stand rankings that take no judgement, the most that fits, and variants of ours that change one thing: a
-signal, the order, how the room is filled, a second question.
+Beside ours stand rankings that take no judgement, the most that fits, and variants of ours without one signal.
 """
 
 from __future__ import annotations
 
 import collections
+import math
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ctxsteward.envelope import Counter, ScoredOriginal, SelectionRequest, Selector, load_tokenizer
+from ctxsteward.envelope import (
+    Counter,
+    ScoredOriginal,
+    SelectionRequest,
+    Selector,
+    load_tokenizer,
+)
 from ctxsteward.envelope.compaction.losses import text_of
-from ctxsteward.envelope.recall.heuristic import Heuristic
-from ctxsteward.envelope.recall.postings import Postings, Weights
+from ctxsteward.envelope.recall.heuristic import Heuristic, Weights
 from ctxsteward.evals.asked_chats import (
     BUDGETS_TOKENS as CHAT_BUDGETS_TOKENS,
     is_chat_folder,
@@ -32,17 +35,12 @@ from ctxsteward.evals.documents import table
 from ctxsteward.evals.rankings import RANKINGS as OURS
 from ctxsteward.evals.recall import BUDGETS_TOKENS, CATEGORIES, measure
 from ctxsteward.language.words import terms
-from ctxsteward.schemas import Message, TextPart
 
 from .report import progress, publish, script
 
 SIGNALS = ("wide", "asked", "sitting", "date", "speaker")
 LINE_TOKENS = 4
 """Reference and role of a recalled line."""
-_UNIT_TOKENS = 8
-"""The knapsack counts in these."""
-_KNAPSACK_CANDIDATES = 150
-_NAME = re.compile(r"(?<![.?!:]\s)(?<!^)\b[A-Z][a-z]{2,}\b")
 
 
 def at_random(request: SelectionRequest) -> Sequence[ScoredOriginal]:
@@ -59,117 +57,33 @@ class PlainBm25:
         """`asked` False: of every word, whatever the question: rare words per token."""
         self._exponent, self._users_only, self._asked = exponent, users_only, asked
         self._counter = Counter(load_tokenizer("o200k_base"))
-        self._read: list[tuple[int, list[str], int]] = []
-        self._postings = Postings()
+        self._read: list[tuple[collections.Counter[str], int]] = []
+        self._spread: collections.Counter[str] = collections.Counter()
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         for ordinal in range(len(self._read) + 1, request.last + 1):
             entry = request.entry(ordinal)
             said = [] if self._users_only and entry.message.role != "user" else terms(text_of(entry.message))
-            self._postings.add(ordinal - 1, said)
-            self._read.append((ordinal, said, entry.tokens(self._counter) + LINE_TOKENS))
-        if self._asked:
-            scores = self._postings.scores(collections.Counter(terms(request.query.text)), Weights())
-        else:
-            spread = self._postings.spread
-            scores = {ordinal - 1: sum(1 / spread(term) for term in set(said)) for ordinal, said, _ in self._read}
-        found = [
-            ScoredOriginal(at + 1, score / self._read[at][2] ** self._exponent)
-            for at, score in scores.items()
-            if score > 0 and at < request.last
-        ]
-        return sorted(found, key=lambda scored: (-scored.score, scored.ordinal))
-
-
-class PerToken:
-    """The default ranking by score / tokens ** exponent."""
-
-    def __init__(self, exponent: float) -> None:
-        self._inner, self._exponent = Heuristic(), exponent
-        self._counter = Counter(load_tokenizer("o200k_base"))
-
-    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
-        weighed = [
-            scored._replace(score=scored.score / self._tokens(request, scored) ** self._exponent)
-            for scored in self._inner(request)
-        ]
-        return sorted(weighed, key=lambda scored: -scored.score)
-
-    def _tokens(self, request: SelectionRequest, scored: ScoredOriginal) -> int:
-        return request.entry(scored.ordinal).tokens(self._counter) + LINE_TOKENS
-
-
-class Knapsack(PerToken):
-    """An exact 0/1 knapsack over gain and tokens; gain = (score / best score) ** power."""
-
-    def __init__(self, power: float) -> None:
-        super().__init__(0.0)
-        self._power = power
-
-    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
-        ranked = list(self._inner(request))
-        tried = ranked[:_KNAPSACK_CANDIDATES]
-        top = tried[0].score if tried else 1.0
-        gains = [max(0.0, scored.score / top) ** self._power for scored in tried]
-        sizes = [-(-self._tokens(request, scored) // _UNIT_TOKENS) for scored in tried]
-        taken = _packed(gains, sizes, request.budget_tokens // _UNIT_TOKENS)
-        return [tried[i] for i in taken] + [scored for i, scored in enumerate(ranked) if i not in taken]
-
-
-def _packed(gains: Sequence[float], sizes: Sequence[int], room: int) -> list[int]:
-    """Indexes of the best set that fits, in order."""
-    best = [0.0] * (room + 1)
-    taken: list[bytearray] = []
-    for gain, size in zip(gains, sizes, strict=True):
-        took = bytearray(room + 1)
-        for used in range(room, size - 1, -1):
-            if best[used - size] + gain > best[used]:
-                best[used] = best[used - size] + gain
-                took[used] = 1
-        taken.append(took)
-    chosen: list[int] = []
-    for index in range(len(taken) - 1, -1, -1):
-        if taken[index][room]:
-            chosen.append(index)
-            room -= sizes[index]
-    return chosen[::-1]
-
-
-class WithNeighbours:
-    """After each of the default ranking's, the messages before and after it."""
-
-    def __init__(self) -> None:
-        self._inner = Heuristic()
-
-    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
-        ordered: dict[int, ScoredOriginal] = {}
-        for scored in self._inner(request):
-            for ordinal in (scored.ordinal, scored.ordinal - 1, scored.ordinal + 1):
-                ordered.setdefault(ordinal, scored._replace(ordinal=ordinal))
-        return list(ordered.values())
-
-
-class SecondRound:
-    """The default ranking, asked again with the names that its first hits mention; their sum."""
-
-    def __init__(self, hits: int, share: float) -> None:
-        self._inner, self._hits, self._share = Heuristic(), hits, share
-
-    def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
-        first = list(self._inner(request))
-        asked = request.query.text
-        names = {
-            name: None
-            for scored in first[: self._hits]
-            for name in _NAME.findall(request.message(scored.ordinal).text)
-            if name not in asked
+            self._spread.update(set(said))
+            self._read.append((collections.Counter(said), entry.tokens(self._counter) + LINE_TOKENS))
+        number, asked = len(self._read), collections.Counter(terms(request.query.text))
+        worth = {
+            term: times * math.log(1 + (number - self._spread[term] + 0.5) / (self._spread[term] + 0.5))
+            for term, times in asked.items()
         }
-        if not names:
-            return first
-        query = Message(role="user", dialect="openai", parts=(TextPart(text=" ".join(names)),), wire={})
-        again = {s.ordinal: s.score for s in self._inner(replace(request, query=query))}
-        summed = [s._replace(score=s.score + self._share * again.get(s.ordinal, 0.0)) for s in first]
-        return sorted(summed, key=lambda scored: -scored.score)
+        mean = sum(said.total() for said, _ in self._read) / max(1, number)
+
+        def score(said: collections.Counter[str]) -> float:
+            if not self._asked:
+                return sum(1 / self._spread[term] for term in said)
+            flat = 1.2 * (0.25 + 0.75 * said.total() / max(1.0, mean))
+            return sum(value * said[term] * 2.2 / (said[term] + flat) for term, value in worth.items() if term in said)
+
+        found = [
+            ScoredOriginal(ordinal, score(said) / tokens**self._exponent)
+            for ordinal, (said, tokens) in enumerate(self._read[: request.last], 1)
+        ]
+        return sorted((one for one in found if one.score > 0), key=lambda scored: (-scored.score, scored.ordinal))
 
 
 class Ranking(NamedTuple):
@@ -198,14 +112,6 @@ CHATS: Mapping[str, Ranking] = {
 VARIANTS: Mapping[str, Callable[[], Selector]] = {
     "as shipped": Heuristic,
     **{f"without {name}": partial(Heuristic, Weights.model_validate({name: 0.0})) for name in SIGNALS},
-    "by score / tokens^0.1": lambda: PerToken(0.1),
-    "by score / tokens^0.5": lambda: PerToken(0.5),
-    "by score / tokens": lambda: PerToken(1.0),
-    "exact knapsack, gain = score^2": lambda: Knapsack(2.0),
-    "exact knapsack, gain = score^4": lambda: Knapsack(4.0),
-    "exact knapsack, gain = score^8": lambda: Knapsack(8.0),
-    "neighbours of each hit too": WithNeighbours,
-    "second round with names of 3 hits": lambda: SecondRound(3, 0.3),
 }
 
 VARIANT_BUDGETS_TOKENS = (900, 2000)

@@ -27,8 +27,8 @@ from typing import NamedTuple
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Store, open_store
 from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
-from ctxsteward.envelope.recall.lexical_index import IndexedTurn, TurnIndex
-from ctxsteward.envelope.recall.postings import Weights
+from ctxsteward.envelope.recall.heuristic import Weights
+from ctxsteward.envelope.recall.session_index import IndexedUnit, SessionIndex
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.suites.kit import Scenario
 from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Setup
@@ -243,23 +243,23 @@ def _texts(size: int, seed: int = 7) -> Iterator[str]:
         yield f"{said}{'?' if number % 4 == 0 else '.'}"
 
 
-def _index(size: int) -> tuple[TurnIndex, float]:
+def _index(size: int) -> tuple[SessionIndex, float]:
     """An index of so many turns, and the median milliseconds that one of the last took."""
-    index, spent = TurnIndex(), []
+    index, spent = SessionIndex(), []
     for number, text in enumerate(_texts(size)):
         day = date(2023, 1, 1) + timedelta(days=number // TURNS_A_DAY)
         started = time.process_time_ns()
         asks = text.endswith("?")
         index.add(
             number + 1,
-            IndexedTurn(terms(text), asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")),
+            IndexedUnit(terms(text), asks, ("ann", "bob")[number % 2], str(day), terms(f"{day:%d %B %Y}")),
         )
         if number >= size - _TAIL:
             spent.append((time.process_time_ns() - started) / 1e6)
     return index, statistics.median(spent)
 
 
-def _query_ms(index: TurnIndex) -> tuple[float, float]:
+def _query_ms(index: SessionIndex) -> tuple[float, float]:
     """p50 and p99 of a ranking, the question's words cut and stemmed included."""
     weights, spent = Weights(), []
     for text in _texts(QUESTIONS, seed=11):

@@ -272,21 +272,11 @@ def test_what_asks_a_model_says_what_is_missing_when_it_is_made() -> None:
 
 
 EMBEDDING = """
-from ctxsteward.envelope.recall.strategies import Multilingual, Semantic, selector_named
+from ctxsteward.envelope.recall.strategies import Multilingual, selector_named
 from ctxsteward.schemas import InputError
 
-
-class Mine:
-    name, dimensions = "mine", 2
-
-    def __call__(self, texts):
-        return [[1.0, 0.0] for _ in texts]
-
-
 told = {}
-for name, make in {
-    "weights": Multilingual, "selector": lambda: selector_named("semantic"), "own": lambda: Semantic(Mine()),
-}.items():
+for name, make in {"weights": Multilingual, "selector": lambda: selector_named("semantic")}.items():
     try:
         make()
     except (ImportError, InputError) as error:
@@ -297,7 +287,7 @@ print(json.dumps(told))
 
 def test_what_ranks_by_embeddings_says_what_is_missing_when_it_is_made() -> None:
     told = without(EVERY, EMBEDDING, [])
-    assert sorted(told) == ["own", "selector", "weights"]
+    assert sorted(told) == ["selector", "weights"]
     assert all("pip install 'ctxsteward[dense]'" in text for text in told.values())
 
 

@@ -269,6 +269,24 @@ def test_another_strategy_is_another_figure(locomo: str) -> None:
     assert json.loads(line)["mean"] == 0.0
 
 
+# -- survival ------------------------------------------------------------------------------------------------
+
+
+def test_survival_is_an_object_a_budget_and_strategy() -> None:
+    rows = [json.loads(line) for line in run("survival", "--kind", "updates", "--json").stdout.splitlines()]
+    assert {(row["suite"], row["half"], row["kind"], row["statements"], row["updates"]) for row in rows} == {
+        ("survival", "dev", "updates", 96, 64)
+    }
+    assert {(row["strategy"], row["budget"]) for row in rows} >= {("ours", 0.1), ("oracle", 0.2), ("random", 0.2)}
+
+
+def test_survival_is_a_table_for_people() -> None:
+    out = run("survival", "--kind", "updates").stdout
+    assert "updates, dev: 96 statements shown, % / stale" in out
+    assert "compactions per user turn" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
 # -- cost ----------------------------------------------------------------------------------------------------
 
 

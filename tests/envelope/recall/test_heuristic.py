@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import SelectionRequest, Session, Store
 from ctxsteward.envelope.history.tool_groups import LogEntry
-from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, Heuristic, turns_of
+from ctxsteward.envelope.recall.heuristic import MAX_QUERY_CHARS, Heuristic, units_of
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Message, TextPart
 from ctxsteward.schemas.message import Wire
@@ -187,7 +187,7 @@ def test_a_chinese_question_finds_its_answer() -> None:
 )
 def test_what_a_text_says_of_itself(message: Wire, asks: bool, speaker: str | None) -> None:
     session = memory_store().session("s", counter=CHARS)
-    (turn,) = turns_of(session.append({"role": "assistant", **message}))
+    (turn,) = units_of(session.append({"role": "assistant", **message}))
     assert (turn.asks, turn.speaker, turn.passage) == (asks, speaker, 0)
 
 
@@ -199,7 +199,7 @@ def test_a_long_message_is_indexed_by_passages_and_what_was_said_before_it_is_no
         for n, word in enumerate(("water", "prune", "mulch", "shade", "stake"))
     ]
     entry = session.append({"role": "assistant", "content": "\n\n".join(parts)})
-    assert [turn.passage for turn in turns_of(entry)] == [1, 2, 3, 4, 5]
+    assert [turn.passage for turn in units_of(entry)] == [1, 2, 3, 4, 5]
     found = Heuristic()(asking(session, "What do I mulch?"))
     assert str(found[0].ref) == "§2.3"
     assert Heuristic()(asking(session, "quince"))[0].ordinal == 1

@@ -9,25 +9,26 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope.recall.lexical_index import (
+from ctxsteward.envelope.recall.heuristic import Weights
+from ctxsteward.envelope.recall.selection import ScoredOriginal
+from ctxsteward.envelope.recall.session_index import (
     EVEN_TERMS,
-    MAX_HITS,
+    K1,
+    LEAST_SETTLED,
     MAX_PASSAGES_RANKED,
     MAX_POSTINGS,
     MAX_RANKED,
-    IndexedTurn,
+    B,
+    IndexedUnit,
     Postings,
-    TurnIndex,
-    best_hits,
+    SessionIndex,
 )
-from ctxsteward.envelope.recall.postings import Weights
-from ctxsteward.envelope.recall.selection import ScoredOriginal
 
 WORDS = ("ash", "birch", "cedar", "date", "elm", "fir", "gum", "hazel")
 words = st.lists(st.sampled_from(WORDS), max_size=8)
 turns = st.lists(
     st.builds(
-        IndexedTurn,
+        IndexedUnit,
         terms=words,
         asks=st.booleans(),
         speaker=st.sampled_from([None, "ann", "bob"]),
@@ -40,8 +41,8 @@ turns = st.lists(
 ONLY_WIDE = Weights(wide=1, asked=0, sitting=0, date=0, speaker=0)
 
 
-def index_of(made: list[IndexedTurn], start: int = 1) -> TurnIndex:
-    index = TurnIndex()
+def index_of(made: list[IndexedUnit], start: int = 1) -> SessionIndex:
+    index = SessionIndex()
     for ordinal, turn in enumerate(made, start):
         index.add(ordinal, turn)
     return index
@@ -54,7 +55,7 @@ def plain(ranked: list[ScoredOriginal]) -> list[tuple[int, float, dict[str, floa
 # -- BM25 ----------------------------------------------------------------------------------------------------------
 
 
-def textbook(documents: list[list[str]], query: list[str], k1: float, b: float) -> list[float]:
+def textbook(documents: list[list[str]], query: list[str]) -> list[float]:
     """Robertson and Zaragoza's formula with Lucene's idf, written once more, document by document."""
     mean = sum(map(len, documents)) / len(documents)
     scores = []
@@ -65,7 +66,7 @@ def textbook(documents: list[list[str]], query: list[str], k1: float, b: float) 
             idf = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5))
             times = document.count(term)
             if times:
-                score += idf * times * (k1 + 1) / (times + k1 * (1 - b + b * len(document) / mean))
+                score += idf * times * (K1 + 1) / (times + K1 * (1 - B + B * len(document) / mean))
         scores.append(score)
     return scores
 
@@ -73,47 +74,52 @@ def textbook(documents: list[list[str]], query: list[str], k1: float, b: float) 
 documents = st.lists(st.lists(st.sampled_from(WORDS), max_size=12), min_size=1, max_size=20)
 
 
-@given(documents)
-def test_postings_say_which_texts_hold_a_term_how_often(made: list[list[str]]) -> None:
+def held(postings: Postings, *query: str) -> list[dict[int, float]]:
+    """Unit → times, by term of the query."""
+    found: list[dict[int, float]] = [{} for _ in query]
+    for row, unit, times in zip(*postings.of(query), strict=True):
+        assert int(unit) not in found[row]
+        found[row][int(unit)] = float(times)
+    return found
+
+
+@given(documents, st.sets(st.integers(0, 20)))
+def test_postings_say_which_units_hold_a_term_how_often(made: list[list[str]], settled: set[int]) -> None:
     postings = Postings()
     for number, document in enumerate(made):
         postings.add(number, document)
-    for word in WORDS:
-        held = {number: document.count(word) for number, document in enumerate(made) if word in document}
-        assert list(postings.of(word).items()) == list(held.items())
-        assert postings.spread(word) == len(held)
+        if number in settled:
+            postings = Postings.resumed(postings.state())
+    wanted = [
+        {number: document.count(word) for number, document in enumerate(made) if word in document} for word in WORDS
+    ]
+    assert held(postings, *WORDS) == wanted
+    assert [postings.spread(word) for word in WORDS] == [len(units) for units in wanted]
+    assert held(postings, "unheard", "ash") == [{}, wanted[0]]
 
 
-@pytest.mark.parametrize("first", [0, 7])
-def test_a_term_may_stand_in_one_text_any_number_of_times(first: int) -> None:
+def test_a_term_may_stand_in_one_unit_any_number_of_times() -> None:
     postings = Postings()
-    for number in range(first):
-        postings.add(number, [])
-    for _ in range(3):
-        postings.add(first, ["ash"] * 3_000)
-    postings.add(first + 1, ["ash"])
-    assert postings.of("ash") == {first: 9_000, first + 1: 1}
+    postings.add(7, ["ash"] * 100_000)
+    assert held(postings, "ash") == [{7: 100_000}]
 
 
-@given(documents, st.lists(st.sampled_from(WORDS), max_size=6), st.floats(0, 3), st.floats(0, 1))
-def test_scores_are_the_textbooks(made: list[list[str]], query: list[str], k1: float, b: float) -> None:
+def test_postings_that_were_settled_are_found_beside_the_newest() -> None:
     postings = Postings()
-    for number, document in enumerate(made):
-        postings.add(number, document)
-    if not any(made):
-        assert postings.scores(Counter(query), Weights(k1=k1, b=b)) == {}
-        return
-    scores = postings.scores(Counter(query), Weights(k1=k1, b=b))
-    assert [scores.get(n, 0.0) for n in range(len(made))] == pytest.approx(textbook(made, query, k1, b))
+    for number in range(3 * LEAST_SETTLED):
+        postings.add(number, ["ash", f"rare{number}"])
+    first, last = "rare0", f"rare{3 * LEAST_SETTLED - 1}"
+    found = held(postings, first, "ash", last)
+    assert found == [{0: 1}, dict.fromkeys(range(3 * LEAST_SETTLED), 1), {3 * LEAST_SETTLED - 1: 1}]
 
 
 @given(turns, words)
-def test_wide_is_the_textbooks_score_of_a_turn_with_its_neighbours(made: list[IndexedTurn], query: list[str]) -> None:
+def test_wide_is_the_textbooks_score_of_a_turn_with_its_neighbours(made: list[IndexedUnit], query: list[str]) -> None:
     """Weighed alone, it is BM25 over documents of five turns, as far as the sitting goes."""
     made = [turn._replace(sitting="one", passage=0) for turn in made]
     joined = [[t for turn in made[max(0, n - 2) : n + 3] for t in turn.terms] for n in range(len(made))]
     ranked = index_of(made).rank(query, "", ONLY_WIDE)
-    wanted = textbook(joined, query, ONLY_WIDE.k1, ONLY_WIDE.b) if any(joined) else []
+    wanted = textbook(joined, query) if any(joined) else []
     best = max(wanted, default=0.0)
     expected = {n + 1: score / best for n, score in enumerate(wanted) if score > 0}
     assert {one.ordinal: one.score for one in ranked} == pytest.approx(expected)
@@ -123,7 +129,7 @@ def test_wide_is_the_textbooks_score_of_a_turn_with_its_neighbours(made: list[In
 
 
 @given(turns, words, st.integers(0, 30))
-def test_an_index_that_grew_ranks_as_one_made_from_scratch(made: list[IndexedTurn], query: list[str], at: int) -> None:
+def test_an_index_that_grew_ranks_as_one_made_from_scratch(made: list[IndexedUnit], query: list[str], at: int) -> None:
     grown = index_of(made[:at])
     grown.rank(query, "Ann", Weights())
     for ordinal, turn in enumerate(made[at:], min(at, len(made)) + 1):
@@ -133,7 +139,7 @@ def test_an_index_that_grew_ranks_as_one_made_from_scratch(made: list[IndexedTur
 
 @given(turns, words, st.sets(st.integers(1, 30)), st.sets(st.integers(1, 30)))
 def test_a_ranking_holds_known_ordinals_once_each_best_first(
-    made: list[IndexedTurn], query: list[str], pinned: set[int], skip: set[int]
+    made: list[IndexedUnit], query: list[str], pinned: set[int], skip: set[int]
 ) -> None:
     weights = Weights(recency=0.2)
     ranked = index_of(made).rank(query, "what did bob say", weights, pinned=pinned, skip=skip)
@@ -145,23 +151,23 @@ def test_a_ranking_holds_known_ordinals_once_each_best_first(
 
 
 @given(turns, words)
-def test_a_score_is_the_sum_of_its_signals(made: list[IndexedTurn], query: list[str]) -> None:
+def test_a_score_is_the_sum_of_its_signals(made: list[IndexedUnit], query: list[str]) -> None:
     for one in index_of(made).rank(query, "bob", Weights(recency=0.3), pinned={2, 5}):
         assert sum(one.signals.values()) == pytest.approx(one.score)
         assert 0.0 not in one.signals.values()
 
 
 @given(turns, words)
-def test_signals_stay_as_they_were_when_the_index_grows(made: list[IndexedTurn], query: list[str]) -> None:
+def test_signals_stay_as_they_were_when_the_index_grows(made: list[IndexedUnit], query: list[str]) -> None:
     index, weights = index_of(made), Weights(recency=0.3)
     ranked, looked_at = index.rank(query, "bob", weights), plain(index.rank(query, "bob", weights))
     for ordinal in range(len(made) + 1, len(made) + 6):
-        index.add(ordinal, IndexedTurn(WORDS, sitting="2027-01-01"))
+        index.add(ordinal, IndexedUnit(WORDS, sitting="2027-01-01"))
     assert plain(ranked) == looked_at
 
 
 @given(turns, words)
-def test_a_limit_and_a_heap_change_nothing_about_the_order(made: list[IndexedTurn], query: list[str]) -> None:
+def test_a_limit_and_a_heap_change_nothing_about_the_order(made: list[IndexedUnit], query: list[str]) -> None:
     index = index_of(made)
     whole = [one.ordinal for one in index.rank(query, "", Weights())]
     assert [one.ordinal for one in index.rank(query, "", Weights(), limit=2)] == whole[:2]
@@ -170,8 +176,8 @@ def test_a_limit_and_a_heap_change_nothing_about_the_order(made: list[IndexedTur
 # -- what the signals mean -----------------------------------------------------------------------------------------
 
 
-def turn(text: str, **more: object) -> IndexedTurn:
-    return IndexedTurn(terms=text.split(), **more)  # type: ignore[arg-type]
+def turn(text: str, **more: object) -> IndexedUnit:
+    return IndexedUnit(terms=text.split(), **more)  # type: ignore[arg-type]
 
 
 def test_neighbours_do_not_reach_across_days() -> None:
@@ -233,7 +239,7 @@ def test_pinned_turns_gain() -> None:
 
 
 def test_a_passage_counts_less_than_a_message_that_says_the_same() -> None:
-    index = TurnIndex()
+    index = SessionIndex()
     index.add(1, turn("ash elm", sitting="a", passage=1))
     index.add(1, turn("fir gum", sitting="a", passage=2))
     index.add(2, turn("ash elm", sitting="b"))
@@ -243,7 +249,7 @@ def test_a_passage_counts_less_than_a_message_that_says_the_same() -> None:
 
 
 def test_a_long_turn_counts_less_by_the_root_of_its_length() -> None:
-    index = TurnIndex()
+    index = SessionIndex()
     index.add(1, turn("ash " * EVEN_TERMS, sitting="a"))
     index.add(2, turn("ash " * 4 * EVEN_TERMS, sitting="b"))
     even, long = sorted(index.rank(["ash"], "", Weights(sitting=0)), key=lambda one: one.ordinal)
@@ -253,7 +259,7 @@ def test_a_long_turn_counts_less_by_the_root_of_its_length() -> None:
 
 
 def test_one_message_that_repeats_itself_leaves_room_for_others() -> None:
-    index = TurnIndex()
+    index = SessionIndex()
     for part in range(1, 100):
         index.add(1, turn("ash", sitting="a", passage=part))
     index.add(2, turn("ash elm fir", sitting="b"))
@@ -265,68 +271,30 @@ def test_one_message_that_repeats_itself_leaves_room_for_others() -> None:
 @pytest.mark.parametrize("query", [[], ["unheard"]])
 def test_what_shares_nothing_with_the_session_finds_nothing(query: list[str]) -> None:
     assert index_of([turn("ash"), turn("elm")]).rank(query, "ash", Weights()) == []
-    assert TurnIndex().rank(query, "", Weights(recency=1)) == []
+    assert SessionIndex().rank(query, "", Weights(recency=1)) == []
 
 
 @settings(max_examples=5)
 @given(st.integers(0, 2**32))
-def test_a_long_session_is_touched_by_no_more_than_so_many_postings(seed: int) -> None:
+def test_a_query_touches_no_more_than_so_many_postings_of_a_long_session(seed: int) -> None:
     common = [f"common{n}" for n in range(8)]
     index = index_of([turn(f"{common[(n + seed) % 8]} rare{n}", sitting=str(n // 30)) for n in range(6_000)])
-    query, _ = index._telling(Counter([*common, "rare5", "rare77"]))
-    assert sum(map(index._own.spread, query)) <= MAX_POSTINGS
+    query = index._telling(Counter([*common, "rare5", "rare77"]))
+    assert sum(map(index._postings.spread, query)) <= MAX_POSTINGS
     assert {"rare5", "rare77"} <= set(query)
     assert len(index.rank(common, "", Weights())) == MAX_RANKED
-
-
-def test_days_are_touched_by_no_more_than_so_many_postings() -> None:
-    common = [f"common{n}" for n in range(8)]
-    index = index_of([turn(f"{' '.join(common)} rare{n}", sitting=str(n), date_terms=("may",)) for n in range(1_000)])
-    _, dated = index._telling(Counter([*common, "may", "rare5"]))
-    assert sum(map(index._sittings.spread, dated)) <= MAX_POSTINGS
-    assert "rare5" in dated
-
-
-def held_by(turns: int, *, twice: set[int]) -> Postings:
-    """Turns that all hold a word; some twice."""
-    own = Postings()
-    for number in range(turns):
-        own.add(number, ["ash"] * (1 + (number in twice)))
-    return own
-
-
-def test_a_few_hundred_hits_are_all_looked_around() -> None:
-    assert best_hits(held_by(MAX_HITS, twice=set()), {"ash": 1}, Weights()) is None
-
-
-def test_of_more_hits_the_best_are_looked_around_and_those_beside_them() -> None:
-    best = {3, 400, 1_200}
-    hits = best_hits(held_by(MAX_POSTINGS, twice=best), {"ash": 1}, Weights(b=0))
-    assert hits is not None
-    assert len(hits) == MAX_HITS
-    assert hits >= {beside for turn in best for beside in (turn - 1, turn, turn + 1)}
-
-
-def test_of_a_word_that_too_many_turns_hold_the_newest_are_looked_at() -> None:
-    turns = 3 * MAX_POSTINGS
-    hits = best_hits(held_by(turns, twice={5, turns - 5}), {"ash": 1}, Weights(b=0))
-    assert hits is not None
-    assert turns - 5 in hits
-    assert min(hits) >= turns - MAX_POSTINGS
 
 
 @settings(max_examples=5)
 @given(st.integers(0, 2_999))
 def test_what_holds_every_word_goes_first_however_many_turns_hold_one(answer: int) -> None:
     words = [f"word{n}" for n in range(24)]
-    asked = words[:8]  # a thousand turns hold one of these: more than are looked around
+    asked = words[:8]  # a thousand turns hold one of these
     made = [turn(f"{' '.join(asked) if n == answer else words[n % 24]} rare{n}", sitting="a") for n in range(3_000)]
-    index = index_of(made)
-    assert MAX_HITS < sum(map(index._own.spread, asked)) < MAX_POSTINGS
-    assert abs(index.rank(asked, "", ONLY_WIDE)[0].ordinal - (answer + 1)) <= 2
+    assert abs(index_of(made).rank(asked, "", ONLY_WIDE)[0].ordinal - (answer + 1)) <= 2
 
 
 def test_the_weights_of_a_bad_configuration_are_refused() -> None:
-    for bad in ({"wide": -1}, {"wide": math.nan}, {"b": 1.5}, {"k1": math.inf}, {"nearly": 1}):
+    for bad in ({"wide": -1}, {"wide": math.nan}, {"passage": 1.5}, {"date": math.inf}, {"nearly": 1}):
         with pytest.raises(ValueError, match="validation error"):
             Weights.model_validate(bad)

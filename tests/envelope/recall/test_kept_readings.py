@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session, Store, open_store
-from ctxsteward.envelope.recall.heuristic import SessionTurns
-from ctxsteward.envelope.recall.lexical_index import IndexedTurn, TurnIndex
-from ctxsteward.envelope.recall.postings import Postings, Weights
+from ctxsteward.envelope.recall.heuristic import IndexedSession, Weights
+from ctxsteward.envelope.recall.session_index import IndexedUnit, SessionIndex
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.schemas import Message
 from ctxsteward.schemas.summary import SourceMessage
@@ -69,13 +68,13 @@ def parts(folder: Path) -> list[Path]:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ordinals that an index was given, one by one."""
     taken: list[int] = []
-    add = SessionTurns.add
+    add = IndexedSession.add
 
-    def noted(self: SessionTurns, entry: Any) -> None:
+    def noted(self: IndexedSession, entry: Any) -> None:
         taken.append(entry.ordinal)
         add(self, entry)
 
-    monkeypatch.setattr(SessionTurns, "add", noted)
+    monkeypatch.setattr(IndexedSession, "add", noted)
     return taken
 
 
@@ -99,7 +98,7 @@ def test_a_new_process_recalls_as_one_that_went_on_and_reads_only_what_came_sinc
 
 turns = st.lists(
     st.builds(
-        IndexedTurn,
+        IndexedUnit,
         terms=st.lists(st.sampled_from(("ash", "birch", "cedar", "date", "elm")), max_size=8),
         asks=st.booleans(),
         speaker=st.sampled_from([None, "ann", "bob"]),
@@ -112,13 +111,13 @@ turns = st.lists(
 
 
 @given(turns, st.lists(st.sampled_from(("ash", "date", "elm", "1")), max_size=5), st.integers(0, 30))
-def test_an_index_that_was_taken_up_ranks_as_the_one_it_was(made: list[IndexedTurn], query: list[str], at: int) -> None:
-    first, whole = TurnIndex(), TurnIndex()
+def test_an_index_that_was_taken_up_ranks_as_the_one_it_was(made: list[IndexedUnit], query: list[str], at: int) -> None:
+    first, whole = SessionIndex(), SessionIndex()
     for ordinal, turn in enumerate(made, 1):
         whole.add(ordinal, turn)
         if ordinal <= at:
             first.add(ordinal, turn)
-    resumed = TurnIndex()
+    resumed = SessionIndex()
     resumed.resume(unpacked(packed(first.state())))
     for ordinal, turn in enumerate(made[at:], at + 1):
         resumed.add(ordinal, turn)
@@ -127,21 +126,6 @@ def test_an_index_that_was_taken_up_ranks_as_the_one_it_was(made: list[IndexedTu
         for index in (resumed, whole)
     )
     assert ranked == expected
-
-
-@given(st.lists(st.lists(st.sampled_from("abcdef"), max_size=9), max_size=12), st.sets(st.integers(0, 11)))
-def test_postings_are_the_same_whenever_they_were_settled(documents: list[list[str]], settled: set[int]) -> None:
-    plain, columns = Postings(), Postings()
-    for number, terms in enumerate(documents):
-        for postings in (plain, columns):
-            postings.add(number, terms[:4])
-        if number in settled:
-            columns.settle()  # the text may still be lengthened
-        for postings in (plain, columns):
-            postings.add(number, terms[4:])
-    for term in "abcdef":
-        assert [*columns.of(term).items()] == [*plain.of(term).items()]
-        assert columns.spread(term) == plain.spread(term)
 
 
 @settings(max_examples=examples(60))

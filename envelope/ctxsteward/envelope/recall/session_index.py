@@ -1,0 +1,406 @@
+"""The index of one session (`SessionIndex`): context-indexed BM25 over its messages, for `heuristic`.
+
+A *unit* is a message, or a passage of a long one. It is scored together with its neighbours, because an answer often
+shares no word with its question: *wide*, with two units on each side, and *asked*, with the question that it follows. A
+*sitting* is a run of units of one day: neighbours do not reach across it. If there are several sittings, each is scored
+as a whole, with the words of its date. (One alone would only lift units that share no word with the query above 0.)
+
+BM25 is how much a text says about a query's terms, for how rare they are and how long it is:
+
+    idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))          N texts, n of them hold t
+    score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 - b + b · length / mean length))      f times in the text
+
+A unit's score is the sum of its signals, each scaled to its weight at its best unit. Ties go to the older unit, because
+the beginning of a sitting says more.
+
+Postings hold each unit's own terms as columns of numbers; surroundings are summed at the query. Adding a unit costs its
+terms. A query costs the postings of its terms, at most `MAX_POSTINGS` unless one term alone has more, and a few passes
+over one number a unit.
+
+Source: S. Robertson, H. Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009); the idf is Lucene's,
+which is never negative.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..compaction.losses import stands_in
+from .selection import ScoredOriginal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .heuristic import Weights
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+K1, B = 1.2, 0.75
+"""BM25: how soon repeats of a term stop to count; how much length counts against a text."""
+NEIGHBOURS = np.arange(-2, 3)
+COMMON_FRACTION = 0.4
+"""A term in more of the units than this tells none of them apart."""
+COMMON_FROM_UNITS = 50
+MAX_QUERY_TERMS = 64
+"""Of a query; the rarest stay where there are more."""
+MAX_POSTINGS = 1_500
+"""A query's terms are taken rarest first while they hold no more postings than this, one term at least. Five
+conversations put end to end (2,760 messages, 760 questions) show as much of the evidence with 1,500 as with 8,000; with
+1,000 they lose 0.1-0.3 points."""
+MAX_RANKED = 400
+MAX_PASSAGES_RANKED = 12
+"""Of one message, so that one that says the same over and over leaves room for others."""
+EVEN_TERMS = 40
+"""A unit of ordinary talk; a longer one is worth less, by the root of its length: so much of the room it takes."""
+
+
+class IndexedUnit(NamedTuple):
+    """A message as the index sees it, or a passage of one."""
+
+    terms: Sequence[str]
+    asks: bool = False
+    """It holds a question: what follows may be the answer."""
+    speaker: str | None = None
+    """A name, in lower case; None where nothing says it."""
+    sitting: str | None = None
+    """The same for units of one day; None: that of the unit before."""
+    date_terms: Sequence[str] = ()
+    passage: int = 0
+    """Which of its message, from 1; 0: it is the message."""
+
+
+_UNIT = np.dtype(
+    [
+        ("ordinal", np.uint32),
+        ("passage", np.uint16),
+        ("asks", np.bool_),
+        ("length", np.uint32),
+        ("wide_length", np.uint32),
+        ("asked_length", np.uint32),
+        ("sitting", np.uint32),
+        ("speaker", np.int32),
+    ]
+)
+"""Lengths are in terms; the speaker is a number, -1 if unknown."""
+
+
+class SessionIndex:
+    """Units of one session in order; ordinals ascend, and the passages of one."""
+
+    def __init__(self) -> None:
+        self._units = np.zeros(0, _UNIT)
+        self._count = 0
+        self._postings = Postings()
+        self._speakers: dict[str, int] = {}
+        self._sitting: str | None = None
+        self._sitting_starts, self._sitting_lengths, self._date_lengths = array("I"), array("I"), array("I")
+        self._dated: dict[str, list[int]] = {}
+        """By term, the sittings whose date holds it."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, ordinal: int, unit: IndexedUnit) -> None:
+        """Take the next unit."""
+        number, length = self._count, len(unit.terms)
+        if not number or unit.sitting not in (None, self._sitting):
+            self._sitting = unit.sitting
+            for term in unit.date_terms:
+                self._dated.setdefault(term, []).append(len(self._sitting_starts))
+            self._sitting_starts.append(number)
+            self._sitting_lengths.append(len(unit.date_terms))
+            self._date_lengths.append(len(unit.date_terms))
+        if number == len(self._units):
+            self._units = np.concatenate((self._units, np.zeros(max(64, number), _UNIT)))
+        self._count += 1
+        self._sitting_lengths[-1] += length
+        first = max(self._sitting_starts[-1], number + int(NEIGHBOURS[0]))
+        before = self._units[first:number]
+        before["wide_length"] += length
+        answers = len(before) and before["asks"][-1]
+        speaker = unit.speaker
+        self._units[number] = (
+            ordinal,
+            unit.passage,
+            unit.asks,
+            length,
+            length + before["length"].sum(),
+            length + (before["length"][-1] if answers else 0),
+            len(self._sitting_starts) - 1,
+            self._speakers.setdefault(speaker, len(self._speakers)) if speaker else -1,
+        )
+        self._postings.add(number, unit.terms)
+
+    def state(self) -> list[Any]:
+        """All of it, for `resume`."""
+        units = array("B", self._units[: self._count].tobytes())
+        sittings = [self._sitting, self._sitting_starts, self._sitting_lengths, self._date_lengths]
+        dated = [[term, array("I", held)] for term, held in self._dated.items()]
+        return [units, self._postings.state(), list(self._speakers), sittings, dated]
+
+    def resume(self, state: list[Any]) -> None:
+        """Take up a state."""
+        units, postings, speakers, sittings, dated = state
+        self._units = np.frombuffer(units, _UNIT).copy()
+        self._count = len(self._units)
+        self._postings = Postings.resumed(postings)
+        self._speakers = {speaker: number for number, speaker in enumerate(speakers)}
+        self._sitting, self._sitting_starts, self._sitting_lengths, self._date_lengths = sittings
+        self._dated = {term: held.tolist() for term, held in dated}
+
+    def rank(
+        self,
+        query_terms: Iterable[str],
+        query_text: str,
+        weights: Weights,
+        *,
+        pinned: Set[int] = frozenset(),
+        skip: Set[int] = frozenset(),
+        limit: int = MAX_RANKED,
+    ) -> list[ScoredOriginal]:
+        """The best `limit` units with a score above 0, best first, without the ordinals to `skip`."""
+        query = self._telling(Counter(query_terms))
+        if not self._count or not (query or weights.recency):
+            return []
+        units = self._units[: self._count]
+        signals = self._signals(query, weights)
+        total = sum(signals.values(), np.zeros(self._count))
+        is_passage = units["passage"] > 0
+        worth = np.sqrt(EVEN_TERMS / np.maximum(units["length"], EVEN_TERMS))
+        if is_passage.any():
+            signals["passage"] = np.where(is_passage, (weights.passage - 1) * total, 0.0)
+            total = total + signals["passage"]
+        signals["length"] = (worth - 1) * total
+        total = total * worth
+        text = query_text.lower()
+        named = [number for name, number in self._speakers.items() if name in text and stands_in(name, text)]
+        if len(named) == 1:
+            signals["speaker"] = np.where(units["speaker"] == named[0], weights.speaker, 0.0)
+            total += signals["speaker"]
+        if pinned:
+            signals["callout"] = np.where(_among(units["ordinal"], pinned), weights.callout, 0.0)
+            total += signals["callout"]
+        if skip:
+            total[_among(units["ordinal"], skip)] = 0.0
+        most = 2 * limit  # passages of one message may be too many
+        least = np.partition(total, -most)[-most] if self._count > most else 0.0
+        found = np.flatnonzero((total > 0) & (total >= least))
+        best = found[np.argsort(-total[found], kind="stable")]  # of equals the older first
+        if is_passage.any():
+            taken: Counter[int] = Counter()
+            for place, ordinal in enumerate(units["ordinal"][best].tolist()):
+                taken[ordinal] += 1
+                if taken[ordinal] > MAX_PASSAGES_RANKED:
+                    best[place] = -1
+        order = best[best >= 0][:limit]
+        columns = np.array([total, *signals.values()])[:, order]
+        return [
+            ScoredOriginal(
+                ordinal, score, {name: value for name, value in zip(signals, row, strict=True) if value}, passage
+            )
+            for (ordinal, passage), (score, *row) in zip(
+                units[["ordinal", "passage"]][order].tolist(), columns.T.tolist(), strict=True
+            )
+        ]
+
+    def _telling(self, query: Counter[str]) -> dict[str, int]:
+        """The terms of a query that tell units apart → times, rarest first."""
+        held = {term: self._postings.spread(term) for term in query}
+        known = [term for term, units in held.items() if units or term in self._dated]
+        known = sorted(known, key=lambda term: (held[term], term))[:MAX_QUERY_TERMS]
+        most = COMMON_FRACTION * self._count if self._count >= COMMON_FROM_UNITS else self._count
+        rare = [term for term in known if held[term] <= most]
+        if not any(held[term] for term in rare):
+            rare = known
+        telling, postings = {}, 0
+        for term in rare:
+            if postings and postings + held[term] > MAX_POSTINGS:
+                break
+            postings += held[term]
+            telling[term] = query[term]
+        return telling
+
+    def _signals(self, query: Mapping[str, int], weights: Weights) -> dict[str, Floats]:
+        """What the query's terms come to, by unit."""
+        units = self._units[: self._count]
+        times = np.array(list(query.values()), np.float64)
+        rows, held, counts = self._postings.of(query)
+        starts = np.append(self._sitting_starts, self._count)
+        sitting = units["sitting"][held]
+        stops = starts[sitting + 1]
+        around = held[:, None] + NEIGHBOURS
+        inside = (around >= starts[sitting][:, None]) & (around < stops[:, None])
+        sizes = inside.sum(axis=1)
+        wide = Texts(np.repeat(rows, sizes), around[inside], np.repeat(counts, sizes), units["wide_length"])
+        asks = units["asks"][held] & (held + 1 < stops)
+        asked = Texts(
+            np.append(rows, rows[asks]),
+            np.append(held, held[asks] + 1),
+            np.append(counts, counts[asks]),
+            units["asked_length"],
+        )
+        signals = {
+            "wide": _scaled(wide.scores(times), weights.wide),
+            "asked": _scaled(asked.scores(times), weights.asked),
+        }
+        if len(self._sitting_starts) > 1:  # one alone tells no units apart
+            dates = [(row, day) for row, term in enumerate(query) for day in self._dated.get(term, ())]
+            date_rows, days = np.array(dates, np.int64).reshape(-1, 2).T
+            ones = np.ones(len(days))
+            talk = Texts(
+                np.append(rows, date_rows),
+                np.append(sitting, days),
+                np.append(counts, ones),
+                np.array(self._sitting_lengths),
+            )
+            date = Texts(date_rows, days, ones, np.array(self._date_lengths))
+            of_unit = units["sitting"]
+            signals["sitting"] = _scaled(talk.scores(times), weights.sitting)[of_unit]
+            signals["date"] = _scaled(date.scores(times), weights.date)[of_unit]
+        if weights.recency:
+            signals["recency"] = weights.recency * np.arange(self._count) / max(1, self._count - 1)
+        return signals
+
+
+class Texts(NamedTuple):
+    """Texts that hold terms of a query, for BM25: text `texts[i]` holds term `rows[i]` `counts[i]` times.
+
+    If a text and a term occur together more than once, their counts are summed.
+    """
+
+    rows: Integers
+    texts: Integers
+    counts: Floats
+    lengths: NDArray[Any]
+    """In terms, of all texts, in which none of the query's terms may occur."""
+
+    def scores(self, times: Floats) -> Floats:
+        """The score of each text; `times`: how often each term is asked for."""
+        number = len(self.lengths)
+        scores = np.zeros(number)
+        if not len(self.texts):
+            return scores
+        is_hit = np.zeros(number, np.bool_)
+        is_hit[self.texts] = True
+        hits = np.flatnonzero(is_hit)
+        place = np.zeros(number, np.int64)
+        place[hits] = np.arange(len(hits))
+        cells = self.rows * len(hits) + place[self.texts]
+        held = np.bincount(cells, self.counts, len(times) * len(hits)).reshape(len(times), len(hits))
+        # math.log: numpy's differs in the last digit between processors, and rankings must not
+        idf = [math.log(1 + (number - n + 0.5) / (n + 0.5)) for n in np.count_nonzero(held, axis=1).tolist()]
+        damping: Floats = K1 * (1 - B) + self.lengths[hits] * (K1 * B * number / max(1, int(self.lengths.sum())))
+        gain = times * (K1 + 1) * np.array(idf)
+        scores[hits] = (gain[:, None] * held / (held + damping)).sum(axis=0)
+        return scores
+
+
+def _scaled(scores: Floats, weight: float) -> Floats:
+    """The best one has `weight`."""
+    best = float(scores.max(initial=0.0))
+    return scores * (weight / (best or 1.0))
+
+
+def _among(ordinals: NDArray[Any], chosen: Set[int]) -> NDArray[np.bool_]:
+    """Which of these ascending ordinals are chosen."""
+    is_chosen = np.zeros(int(ordinals[-1]) + 1, np.bool_)
+    is_chosen[[ordinal for ordinal in chosen if ordinal < len(is_chosen)]] = True
+    among: NDArray[np.bool_] = is_chosen[ordinals]
+    return among
+
+
+# -- postings -----------------------------------------------------------------------------------------------------
+
+LEAST_SETTLED = 2_000
+"""Postings that are settled together at least."""
+
+
+class Postings:
+    """Which units hold a term, how often: settled ones in columns, a run for each term; the newest as they came."""
+
+    __slots__ = ("_newest", "_spread", "_starts", "_terms", "_times", "_units")
+
+    def __init__(self) -> None:
+        self._terms: dict[str, int] = {}
+        """The number of each term."""
+        self._spread = array("I")
+        """By term, how many units hold it."""
+        self._starts = np.zeros(1, np.int32)
+        """Where the run of each settled term begins, and the end of the last."""
+        self._units, self._times = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        self._newest = array("I"), array("I"), array("f")
+        """Term, unit and times of each posting that is not settled."""
+
+    def add(self, unit: int, terms: Iterable[str]) -> None:
+        """Add the terms of the next unit."""
+        numbers, units, all_times = self._newest
+        for term, times in Counter(terms).items():
+            number = self._terms.setdefault(term, len(self._terms))
+            if number == len(self._spread):
+                self._spread.append(0)
+            self._spread[number] += 1
+            numbers.append(number)
+            units.append(unit)
+            all_times.append(times)
+        if len(numbers) > max(LEAST_SETTLED, len(self._units) // 16):
+            self._settle()
+
+    def _settle(self) -> None:
+        numbers, units, times = self._newest
+        settled = np.repeat(np.arange(len(self._starts) - 1), np.diff(self._starts))
+        order = np.argsort(np.append(settled, numbers), kind="stable")
+        self._units = np.append(self._units, np.array(units, np.int32))[order]
+        self._times = np.append(self._times, np.array(times, np.float32))[order]
+        self._starts = np.append(0, np.cumsum(self._spread)).astype(np.int32)
+        self._newest = array("I"), array("I"), array("f")
+
+    def spread(self, term: str) -> int:
+        """How many units hold a term."""
+        number = self._terms.get(term)
+        return 0 if number is None else self._spread[number]
+
+    def of(self, query: Iterable[str]) -> tuple[Integers, Integers, Floats]:
+        """Return the postings of some terms: the term's place in the query, the unit, how often."""
+        place = np.full(len(self._terms), -1)
+        rows, units, times = [], [], []
+        for row, term in enumerate(query):
+            number = self._terms.get(term, len(self._terms))
+            if number < len(place):
+                place[number] = row
+            if number < len(self._starts) - 1:
+                run = slice(*self._starts[number : number + 2].tolist())
+                units.append(self._units[run])
+                times.append(self._times[run])
+                rows.append(np.full(len(units[-1]), row))
+        newest, newest_units, newest_times = map(np.array, self._newest)
+        found = place[newest]
+        late = np.flatnonzero(found >= 0)
+        return (
+            np.concatenate((*rows, found[late])),
+            np.concatenate((*units, newest_units[late])).astype(np.int64),
+            np.concatenate((*times, newest_times[late])).astype(np.float64),
+        )
+
+    def state(self) -> list[Any]:
+        """All of them, for `resumed`."""
+        self._settle()
+        units, times = (array("B", column.tobytes()) for column in (self._units, self._times))
+        return ["\n".join(self._terms), self._spread, units, times]
+
+    @classmethod
+    def resumed(cls, state: list[Any]) -> Postings:
+        """As they were."""
+        terms, spread, units, times = state
+        made = cls()
+        made._terms = {term: number for number, term in enumerate(terms.split("\n"))} if terms else {}
+        made._spread = spread
+        made._starts = np.append(0, np.cumsum(spread)).astype(np.int32)
+        made._units, made._times = np.frombuffer(units, np.int32), np.frombuffer(times, np.float32)
+        return made
