@@ -16,9 +16,9 @@ the key of the person in the session where it was said (`EarlierLine`). So an ol
 another session, and forgetting that session, or that person, takes the row from every log and every copy of it. In a
 draft, which is in memory alone, rows are not encrypted: a preview makes no key.
 
-Sayings are ranked by BM25 without term frequency, times three signals: the question that the person answered, the
-session as a whole, and how new it is. *Standing* ones are shown whatever is asked: they demand something, and were said
-in so many sessions in other words.
+Sayings are ranked by BM25 without term frequency, plus four signals: the rest of the message, the question that the
+person answered, the session as a whole, and how new it is. *Standing* ones are shown whatever is asked: they demand
+something, and were said in several sessions (`STANDING_SESSIONS`) in nearly the same words.
 
 Weights were set on the development halves of two data sets; `benchmarks.earlier_sessions` prints what they reach.
 Source: S. Robertson, H. Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009).
