@@ -134,7 +134,7 @@ def measure_noted(
     for (person, number), session in sessions.items():
         tell(f"{person}, session {number + 1}")
         records += [
-            (((person, number), one.text), _is_kept_at_once(one)) for one in harvest(session.replayed) if _is_kept(one)
+            (((person, number), one.text), is_kept_at_once(one)) for one in harvest(session.replayed) if _is_kept(one)
         ]
     said = [
         (place, said.text[piece.start : piece.stop])
@@ -156,14 +156,14 @@ def measure_noted(
     return [_row(half, strategy, texts, notes) for strategy, texts in chosen.items()]
 
 
-def _is_kept_at_once(one: Observation) -> bool:
+def is_kept_at_once(one: Observation) -> bool:
     """Whether a first mention makes it a record of its author's own."""
     strong = one.strength == "strict" or (one.kind == "fact" and one.strength == "scored")
     return strong and one.reach == "user"
 
 
 def _is_kept(one: Observation) -> bool:
-    return one.reach == "user" and (one.kind == "fact" or _is_kept_at_once(one))
+    return one.reach == "user" and (one.kind == "fact" or is_kept_at_once(one))
 
 
 def _row(
@@ -173,8 +173,7 @@ def _row(
     for place, text in texts:
         records.setdefault(place, []).append(set(terms(text)))
     said = {
-        place: [[_says(record, note) for note in of] for record in records.get(place, ())]
-        for place, of in notes.items()
+        place: [[says(record, note) for note in of] for record in records.get(place, ())] for place, of in notes.items()
     }
     return NotedRow(
         half,
@@ -186,7 +185,7 @@ def _row(
     )
 
 
-def _says(record: set[str], note: set[str]) -> bool:
+def says(record: set[str], note: set[str]) -> bool:
     shared = len(record & note)
     return shared >= max(SHARED_TERMS, SHARED_FRACTION * min(len(record), len(note)))
 

@@ -13,6 +13,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ctxsteward.evals import result_history
 from ctxsteward.evals.documents import check_output, table
+from ctxsteward.evals.phrasings import SEALED
 from ctxsteward.evals.result_formats import figure, interval
 from ctxsteward.evals.result_history import append_lines
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
@@ -50,6 +53,8 @@ class SealedOpening(BaseModel):
     revision: str | None
     setup: dict[str, str | int | float | None]
     figures: dict[str, float | None]
+    words: str = ""
+    """Digest of the split's words; empty before digests were recorded."""
     misses_shown: bool
     """Whether the texts of misses were shown, so that a reader has seen part of the split."""
 
@@ -75,8 +80,16 @@ def _row(line: str, where: str) -> SealedOpening:
         raise InputError(f"{where}: not an opening ({field}: {first['msg']}); {todo}") from error
 
 
+def words_digest() -> str:
+    """Return a digest of the split's words: new words were never opened, however often the old ones were."""
+    folder = files("ctxsteward.evals.phrasings") / SEALED
+    texts = sorted((path.name, path.read_bytes()) for path in folder.iterdir() if path.name.endswith(".yaml"))
+    return sha256(b"\0".join(part for name, text in texts for part in (name.encode(), text))).hexdigest()[:12]
+
+
 def told(rows: Sequence[SealedOpening], path: Path) -> str:
-    """Describe in one line the last opening and the number of openings."""
+    """Describe in one line the last opening of the present words and the number of openings."""
+    rows = [row for row in rows if row.words == words_digest()]
     if not rows:
         return f"the sealed split was never opened before; this opening is recorded in {path}"
     last = rows[-1].when
@@ -153,6 +166,7 @@ def opened(suites: Sequence[str], scenarios: int | None, ledger: Path, *, misses
             revision=result.revision,
             setup=result.setup,
             figures={metric.name: metric.value for metric in result.metrics},
+            words=words_digest(),
             misses_shown=misses_shown,
         )
         append_lines(ledger, [row.model_dump_json()], "the opening cannot be recorded")

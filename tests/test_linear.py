@@ -43,11 +43,11 @@ from ctxsteward.envelope.render.text import PromptSpan, parse, render_spans
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.language import operators as wording
 from ctxsteward.language.figures import figures
+from ctxsteward.language.foreign_text import mask_foreign_text
 from ctxsteward.language.passages import passage_spans
 from ctxsteward.language.values import typed_values
 from ctxsteward.language.words import clause_spans, sentences, terms
 from ctxsteward.schemas import InputError
-from ctxsteward.steward.harvest.people import utterances as masking
 from ctxsteward.steward.ingest.redaction import Redactor, redacted_json
 from ctxsteward.steward.reconcile.features import claim_features
 from ctxsteward.summarizers.bullets import quote, without_opening
@@ -377,7 +377,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "quote": quote,
     "opening": without_opening,
     "values": typed_values,
-    "heard": masking.mask_foreign_text,
+    "heard": mask_foreign_text,
     "redacted": Redactor(),
     "redacted JSON": lambda text: redacted_json(text, Redactor()),
     "figures": figures.__wrapped__,

@@ -86,6 +86,17 @@ def test_an_opening_is_recorded_and_the_next_one_is_told_of_it(
     assert [one.misses_shown for one in read(folder / "kept/l.jsonl")] == [False, True]
 
 
+def test_new_words_were_never_opened_however_often_the_old_ones_were(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run()
+    monkeypatch.setattr(sealed, "words_digest", lambda: "other words")
+    capsys.readouterr()
+    run()
+    assert "the sealed split was never opened before" in capsys.readouterr().err
+    assert len({row.words for row in read(folder / "kept/l.jsonl")}) == 2
+
+
 def test_misses_are_shown_only_on_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run()
     shown = "".join(capsys.readouterr())

@@ -44,7 +44,7 @@ from ctxsteward.store.profiles.text import Profile
 
 from .history.log_view import SessionLogView
 from .history.originals import report_in
-from .history.session import Session
+from .history.session import MemoryScope, Session, check_memory
 from .history.session_head import head_of, open_log
 from .layout.rows import random_nonce
 from .tokens.tokenizer import Counter
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ctxsteward.store.replication.write_behind import WriteBehind, WriteBehindStatus
 
     from .cards import CardIndex, CardMaker, StoreCards
+    from .recall.earlier_sessions import EarlierSessions
 
 CARDS_FILE = "cards.sqlite"
 """The index of context cards, beside the journal."""
@@ -109,6 +110,7 @@ class Store(Backend):
             sessions=self,
         )
         """How sessions of this store learn what is known about their users."""
+        self._earlier: EarlierSessions | None = None
         if write_behind:
             from ctxsteward.store.replication.write_behind import WriteBehind
 
@@ -128,6 +130,14 @@ class Store(Backend):
         """What is known about single users, projects and sessions of this profile."""
         return FactStore(self, profile, checked_name("tenant", tenant))
 
+    def earlier_sessions(self) -> EarlierSessions:
+        """What principals said in the sessions of this store, for those that ask (`memory`)."""
+        if self._earlier is None:
+            from .recall.earlier_sessions import EarlierSessions
+
+            self._earlier = EarlierSessions(self, self.fact_lookup.ask)
+        return self._earlier
+
     def session(
         self,
         id: str,
@@ -138,19 +148,22 @@ class Store(Backend):
         system: str | Sequence[str | Wire] | None = (),
         counter: Counter | None = None,
         project: str | None = None,
+        memory: MemoryScope | None = None,
     ) -> Session:
         """Open a session for writing, or create it. `system` and `tools` are the application's own, and trusted.
 
         With a `project` it is shown what is known about that, too; a session keeps the one it was last opened for.
+        With ``memory="principal"`` its user turns are searched in what their principal said in earlier sessions.
 
         A session keeps the profile it was created with. Where the journal lies outside the store, this machine becomes
         the session's owner; a store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
         check_argument("counter", counter, Counter, "pass Counter(load_tokenizer('o200k_base'))", optional=True)
+        check_memory(memory)
         head = head_of(profile, system, tools, project)
         findings = self._claim(key)
-        session = self._session(key, counter)
+        session = self._session(key, counter, memory)
         open_log(session.replica, head, self._draw_nonce, self.fact_lookup)
         session.findings.extend((*self.findings, *findings))
         for listener in self.appended:
@@ -192,11 +205,11 @@ class Store(Backend):
         log = Log(self.journal, key, self.keys.address_key(key.tenant))
         SessionLogView(log).load(length)
 
-    def _session(self, key: SessionKey, counter: Counter | None) -> Session:
+    def _session(self, key: SessionKey, counter: Counter | None, memory: MemoryScope | None = None) -> Session:
         repair = None if self.write_behind is None else self.write_behind.stored_record
         log = Log(self.journal, key, self.keys.address_key(key.tenant), repair, self.appended)
         derived = self.derived_rows or self.folder
-        more = self.fact_lookup, derived, self._claim, self.now
+        more = self.fact_lookup, derived, self._claim, self.now, self.earlier_sessions, memory
         return Session(log, partial(_counter, counter), self._draw_nonce, self.keys, *more)
 
     def exists(self, id: str, *, tenant: str = "default") -> bool:

@@ -45,12 +45,13 @@ from ..compaction.policy import Policy
 from ..envelope import PROVIDERS, Envelope
 from ..history.head_check import still_told
 from ..history.originals import report_in
-from ..history.session import Session
+from ..history.session import MemoryScope, Session, check_memory
 from ..instruments import cache_miss
 from ..layout.composition import DynamicLayout, lay_dynamic
 from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice
 from ..layout.rows import FORMS
-from ..recall.facts import lines_of, speaker_of
+from ..recall.earlier_sessions import shown_lines
+from ..recall.facts import speaker_of
 from ..recall.heuristic import Heuristic, SupersessionIndex
 from ..recall.selection import Selector
 from ..store import Store
@@ -143,13 +144,16 @@ class EnvelopeBuilder:
         policy: Policy | PolicyName | None = None,
         ahead: PrefixedSummarizer | SummaryAhead | None = None,
         now: Callable[[], str] | None = None,
+        memory: MemoryScope | None = None,
     ) -> None:
         """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
 
         One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value.
         `ahead` (a `ModelSummarizer`) makes summaries beside the session:
         builds do not wait for it, and go on with `summarizer` where it is late or fails.
+        With ``memory="principal"`` a user turn is searched in what its principal said in earlier sessions.
         """
+        check_memory(memory)
         check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
         if not isinstance(policy, str):
             _check_policy(policy)
@@ -185,6 +189,7 @@ class EnvelopeBuilder:
             counter=self.counter,
             histories=SupersessionIndex(replacing_reader, self.counter),
             ahead=ahead,
+            memory=memory,
         )
         self._configured: tuple[float, str] | None = None
         """The calibration, and the configuration under it as manifests have it."""
@@ -469,7 +474,7 @@ class EnvelopeBuilder:
         What is never cut grows with the budget, because longer results are whole on arrival. So the layout under the
         widest budget bounds what is needed, and the layout under that bound gives a lower one.
         """
-        facts = partial(lines_of, session)
+        facts = partial(shown_lines, session)
         kept = session.cache.setdefault(("widest layout", self.counter.name), {})
         assert isinstance(kept, dict)
         tokens = WIDEST_DYNAMIC_TOKENS

@@ -14,16 +14,17 @@ from functools import partial
 from ctxsteward.schemas import CompressionReport, ContextError, Finding
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.deadline import Deadline, DeadlinePassed
-from ctxsteward.store.journal.events import CompactionRefused, RecallSelected, WindowCompacted
+from ctxsteward.store.journal.events import CompactionRefused, EarlierLine, RecallSelected, WindowCompacted
 
 from ..compaction.ahead import PlannedCompaction, SummaryAhead
 from ..compaction.compactor import Compactor
 from ..compaction.policy import Policy, Window
-from ..history.session import Session
+from ..history.session import MemoryScope, PersonMemory, Session
 from ..history.state import State
 from ..layout.composition import DynamicLayout, lay_dynamic
 from ..layout.rows import FORM, LayoutForm
-from ..recall.facts import lines_of, offer, with_facts
+from ..recall.earlier_sessions import shown_lines, with_earlier
+from ..recall.facts import offer, with_facts
 from ..recall.heuristic import Heuristic, SupersessionIndex
 from ..recall.room import LEAST_EXCERPT_TOKENS
 from ..recall.selection import Recall, Selector, SelectorFailed, described, named_now, select, verbatim
@@ -58,6 +59,8 @@ class Decider:
     counter: Counter
     histories: SupersessionIndex
     ahead: SummaryAhead | None = None
+    memory: MemoryScope | None = None
+    """Whose earlier sessions user turns of all sessions are searched in; None: as a session says."""
     form: LayoutForm = FORM
     """A builder out of a manifest has the form of the renderer that the manifest names."""
 
@@ -121,7 +124,7 @@ class Decider:
 
     def lay(self, session: Session, state: State) -> DynamicLayout:
         """The dynamic section of a session as it stands, deciding nothing."""
-        facts = partial(lines_of, session)
+        facts = partial(shown_lines, session)
         return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, facts, self.form)
 
     # -- compacting ---------------------------------------------------------------------------------------------
@@ -203,7 +206,8 @@ class Decider:
         state = session.state
         if window.context_tokens and window.section_tokens > self.budgets.dynamic_tokens:
             least = self._least(session, recalled)
-            if least.refs == recalled.refs and least.excerpts == recalled.excerpts and not recalled.facts:
+            shows_others = recalled.facts or recalled.earlier
+            if least.refs == recalled.refs and least.excerpts == recalled.excerpts and not shows_others:
                 return False
             text = "the history left no room for recalled messages"
             session.commit(least)
@@ -240,9 +244,30 @@ class Decider:
         state = session.state
         history_tokens = max(self.budgets.history_tokens, window.history_tokens + window.calls_tokens)
         room = self.budgets.dynamic_tokens - history_tokens
+        if "principal" not in (self.memory, session.memory) or session.earlier_sessions is None:
+            return self._facts_and_messages(session, state, selector, room)
+        lines, tokens, earlier_findings = self._earlier(session, state, session.earlier_sessions(), room)
+        event, findings = self._facts_and_messages(session, state, selector, room - tokens, of_user=False)
+        return with_earlier(event, lines, state), (*findings, *earlier_findings)
+
+    def _earlier(
+        self, session: Session, state: State, earlier: PersonMemory, room: int
+    ) -> tuple[tuple[EarlierLine, ...], int, list[Finding]]:
+        try:
+            return earlier.choose(session, state, self._facts_room(state, room), self.counter)
+        except Exception as error:  # a turn without them is better than no turn
+            fault = "" if isinstance(error, ContextError) else f"; {OUR_FAULT}"
+            text = f"earlier sessions were not searched: {described(error)}{fault}"
+            return (), 0, [Finding(kind="recall_failed", field="dynamic", text=text[:500])]
+
+    def _facts_and_messages(
+        self, session: Session, state: State, selector: Selector, room: int, *, of_user: bool = True
+    ) -> tuple[RecallSelected | None, tuple[Finding, ...]]:
+        """Without `of_user`, no facts about the user."""
         if session.fact_lookup is None or state.head.profile is None:  # facts are a profile's
             return self._messages(selector, session, state, room) or (None, ())
-        facts, tokens, fact_findings = offer(session, state, self._facts_room(state, room), self.counter)
+        facts_room = self._facts_room(state, room)
+        facts, tokens, fact_findings = offer(session, state, facts_room, self.counter, of_user=of_user)
         recalled, findings = self._messages(selector, session, state, room - tokens) or (None, ())
         event = with_facts(facts, recalled, session, state, room, self.counter)
         return event, (*findings, *fact_findings)

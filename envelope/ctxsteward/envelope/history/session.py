@@ -17,7 +17,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, Protocol
 
 from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, Message, Ref
 from ctxsteward.schemas.errors import Conflict
@@ -28,6 +28,7 @@ from ctxsteward.store.derived_files import DerivedFile, DerivedPlace
 from ctxsteward.store.facts.fact_store import FactLookup
 from ctxsteward.store.journal.draft import DraftJournal
 from ctxsteward.store.journal.events import (
+    EarlierLine,
     Event,
     ForkPoint,
     NoteSet,
@@ -50,11 +51,32 @@ from .session_head import repin
 from .state import State
 from .tool_groups import LogEntry, NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
 
+MemoryScope = Literal["principal"]
+"""Whose earlier sessions a user turn is searched in: those of the principal of its message."""
 BATCH_MESSAGES = 1000
 """`extend` writes this many messages in one journal append."""
 
+
+def check_memory(memory: object) -> None:
+    """Raise `InputError` for what is no `MemoryScope`, and not None."""
+    if memory not in ("principal", None):
+        raise InputError(f"memory is {memory!r:.40}; pass 'principal', or None")
+
+
 _BARE = NewMessage(message=None)
 """What stands beside a message that comes alone."""
+
+
+class PersonMemory(Protocol):
+    """What people said in the sessions of a store (`recall.earlier_sessions`)."""
+
+    def choose(
+        self, session: Session, state: State, room_tokens: int, counter: Counter
+    ) -> tuple[tuple[EarlierLine, ...], int, list[Finding]]:
+        """The lines for this user turn, the tokens that they take, and findings."""
+
+    def open(self, tenant: str, lines: Sequence[EarlierLine], rows: dict[EarlierLine, str | None]) -> None:
+        """Put the row of each line into `rows`, None for one that was erased since."""
 
 
 class Session:
@@ -70,10 +92,16 @@ class Session:
         derived: DerivedPlace | None = None,
         claim: Callable[[SessionKey], list[Finding]] | None = None,
         now: Callable[[], str] | None = None,
+        earlier_sessions: Callable[[], PersonMemory] | None = None,
+        memory: MemoryScope | None = None,
     ) -> None:
         """`derived`: the journal's folder, or rows, where what is derived from sessions is kept; None: nowhere. `claim`
-        makes this machine the owner of a fork, and reads in what the object store has of it."""
+        makes this machine the owner of a fork, and reads in what the object store has of it. `earlier_sessions`
+        searches what a person said in others."""
         self._claim = claim
+        self.memory: MemoryScope | None = memory
+        """Whose earlier sessions a user turn is searched in, as far as the builder does not say so; None: nobody's."""
+        self.earlier_sessions = earlier_sessions
         self.now = now
         """The store's clock (ISO 8601), for the time of reports, or None without a clock."""
         self.key: SessionKey = log.key
@@ -399,7 +427,7 @@ class Session:
     def _sibling(self, id: str) -> Session:
         """Another session of this store and tenant, not read yet."""
         log = self.replica.log.sibling(id)
-        more = self.fact_lookup, self._derived, self._claim, self.now
+        more = self.fact_lookup, self._derived, self._claim, self.now, self.earlier_sessions, self.memory
         return Session(log, self._counter, self._draw_nonce, self._keys, *more)
 
     def origins(self) -> tuple[ForkPoint, ...]:

@@ -16,6 +16,7 @@ from ctxsteward.schemas import Bullet
 from ctxsteward.store.journal.events import (
     BlankRecord,
     CompactionRefused,
+    EarlierLine,
     Event,
     MessageAppended,
     NoteSet,
@@ -63,7 +64,7 @@ def _selection(stored: list[Any] | None) -> RecallSelected | None:
     if stored is None:
         return None
     turn, refs, _, *optional = stored
-    superseded, facts, excerpts, passages = (*optional, (), (), (), ())[:4]
+    superseded, facts, excerpts, passages, earlier = (*optional, (), (), (), (), ())[:5]
     return RecallSelected(
         turn=turn,
         refs=tuple(refs),
@@ -72,6 +73,7 @@ def _selection(stored: list[Any] | None) -> RecallSelected | None:
         facts=facts_of(facts),
         excerpts=dict(excerpts),
         passages={ref: tuple(shown) for ref, shown in passages},
+        earlier=tuple(EarlierLine(*row) for row in earlier),
     )
 
 
@@ -82,6 +84,7 @@ def _stored_selection(chosen: RecallSelected) -> list[Any]:
         list(map(list, chosen.facts)),
         list(map(list, chosen.excerpts.items())),
         list(chosen.passages.items()),
+        list(map(list, chosen.earlier)),
     ]
     while len(optional) > 1 and not optional[-1]:
         optional.pop()

@@ -28,7 +28,7 @@ from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
 from ctxsteward.store import Audience, Fact
 from ctxsteward.store.facts.fact import fact_line, in_order
 from ctxsteward.store.facts.fact_store import AudienceFacts, Each, FactStore, StoredFact, erased_fact
-from ctxsteward.store.journal.events import FactRef, RecallSelected
+from ctxsteward.store.journal.events import EarlierLine, FactRef, RecallSelected
 from ctxsteward.store.profiles.version_codec import RecordRef
 
 from ..layout.composition import FactLines, context_text, recalled_rows
@@ -73,6 +73,8 @@ class SessionFacts:
         """By profile and audience: the user turn it was read in, and what was there."""
         self.texts: dict[str, Fact | None] = {}
         """By address; None: it was erased."""
+        self.rows: dict[EarlierLine, str | None] = {}
+        """Of lines of earlier sessions; None: it was erased."""
         self.offered: FactOffers | None = None
 
     def read(self, shelves: FactStore, due: Iterable[Audience], turn: int, each: Each) -> None:
@@ -91,13 +93,13 @@ class SessionFacts:
             self.texts[ref.blob] = shelves.fact(RecordRef(ref.blob, ref.key))
 
 
-def audiences_of(session: Session, state: State) -> tuple[Audience, ...]:
+def audiences_of(session: Session, state: State, *, of_user: bool = True) -> tuple[Audience, ...]:
     """Whose facts this session may be shown now, the narrowest first."""
     found = [Audience("session", id) for id in shared_logs(session)]
     if state.head.project is not None:
         found.append(Audience("project", state.head.project))
     principal = speaker_of(session, state)
-    if principal is not None:
+    if of_user and principal is not None:
         found.append(Audience("user", principal))
     return tuple(found)
 
@@ -115,15 +117,17 @@ def speaker_of(session: Session, state: State) -> str | None:
     return None if event.erased or event.damaged else event.principal
 
 
-def offers_to(session: Session, state: State) -> tuple[FactOffers | None, list[Finding]]:
+def offers_to(session: Session, state: State, *, of_user: bool = True) -> tuple[FactOffers | None, list[Finding]]:
     """Facts of the session's audiences, each id and each text once, the narrowest audience's first.
+
+    Without `of_user`, those about the user are not read: earlier sessions are searched in their place.
 
     A store that does not answer is a finding; what was read before goes on being known.
     """
     lookup, profile = session.fact_lookup, profile_of(state)
     if lookup is None or profile is None:
         return None, []
-    known, audiences = known_by(session), audiences_of(session, state)
+    known, audiences = known_by(session), audiences_of(session, state, of_user=of_user)
     findings: list[Finding] = []
     due = [audience for audience in audiences if _is_due(known, profile, audience, state.turns)]
     if due:
@@ -237,13 +241,15 @@ def offer(
     state: State,
     room_tokens: int,
     counter: Counter,
+    *,
+    of_user: bool = True,
 ) -> tuple[list[_FactRow], int, list[Finding]]:
     """Rank what is known for this user turn and fit it into the room for facts; decides nothing about messages.
 
     Facts that fit, and what became of the others, best first; tokens of their lines and label (the fence is counted
     with the messages that they share it with); findings.
     """
-    known, findings = offers_to(session, state)
+    known, findings = offers_to(session, state, of_user=of_user)
     if known is None:
         return [], 0, findings
     ranked = _ranked(known, session.shown(state.last_user).message.text)

@@ -9,7 +9,7 @@ parent's log that it shares. Of the log,
                 model's summary fell back; in the checkpoint observations, notes, names of pins, and the selection's
                 log, as below
     observations  text of those that cite a forgotten ordinal, also where others stand for them; why it fell back
-    selection   the log keeps counts and references; scores by signal and reasons go
+    selection   the log keeps counts and references; scores by signal and reasons go, and lines of earlier sessions
     note        the text, which removes the note; pin: the name it goes by; refused: what an exception said
 
 Notes, selections and refusals have no author: those written after the first forgotten message go, as whoever wrote them
@@ -271,6 +271,10 @@ def _message(key: AddressKey, session: str, record: JournalRecord) -> JournalRec
     return record._replace(wire=wire, body=encoded_body(body))
 
 
+_BEFORE_EARLIER = 7
+"""Of a checkpoint's selection, the fields before lines of earlier sessions."""
+
+
 class _DerivedRecords:
     """Redacts records that have no author, in log order; remembers what of notes and selections still stands."""
 
@@ -321,6 +325,7 @@ class _DerivedRecords:
 
     def _take_selection(self, body: dict[str, Any]) -> None:
         body["log"] = _log(body["log"])
+        body.pop("earlier", None)  # of other sessions, for a question that may be forgotten here
         self._selection = None
 
     def _observations(self, body: dict[str, Any]) -> None:
@@ -352,7 +357,7 @@ class _DerivedRecords:
         ]
         chosen = checkpoint.get("selection")
         if chosen and chosen[:3] != self._selection:
-            checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2]), *chosen[3:]]
+            checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2]), *chosen[3:_BEFORE_EARLIER]]
 
     def _cites_erased(self, refs: Sequence[str]) -> bool:
         for ref in refs:

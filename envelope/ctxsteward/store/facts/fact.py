@@ -135,14 +135,19 @@ def fact_line(fact: Fact) -> str:
     >>> fact_line(Fact(id="r-1a2b", text="Prefers aisle seats.", sources=(source,), ts="2026-03-02T09:00:00"))
     'fact r-1a2b: Prefers aisle seats. [s-7§12, 2026-03-02]'
     """
-    marks: dict[str, None] = {}
-    for source in fact.sources[:SHOWN_SOURCES]:
-        # what would end a pointer is percent-encoded
-        name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), source.session)
-        shown = name if len(name) <= SHOWN_NAME_CHARS else "…" + name[1 - SHOWN_NAME_CHARS :]
-        marks[f"{shown}{source.ref}"] = None
+    marks = dict.fromkeys(pointer(source.session, source.ref) for source in fact.sources[:SHOWN_SOURCES])
     day = [fact.ts[:10]] if fact.ts else []
     return f"fact {fact.id}: {fact.text} [{', '.join([*marks, *day])}]"
+
+
+def pointer(session: str, ref: str) -> str:
+    """A message of another session, as a prompt names it; what would end a pointer is percent-encoded.
+
+    >>> pointer("s-7", "§12"), pointer("a]b", "§1")
+    ('s-7§12', 'a%5Db§1')
+    """
+    name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), session)
+    return f"{name if len(name) <= SHOWN_NAME_CHARS else '…' + name[1 - SHOWN_NAME_CHARS :]}{ref}"
 
 
 def in_order(facts: Iterable[Fact]) -> list[Fact]:

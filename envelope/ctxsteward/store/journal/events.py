@@ -180,9 +180,21 @@ class FactRef(NamedTuple):
     """Address of the subject whose key opens it."""
 
 
+class EarlierLine(NamedTuple):
+    """A line that a person said in another session, as it was shown: by reference, its text encrypted."""
+
+    session: str
+    """Where it was said."""
+    ordinal: int
+    key: str
+    """Address of the subject whose key opens it: the person in that session. Empty in a draft: nothing is encrypted."""
+    sealed: str
+    """The row: ciphertext, as base64; in a draft the row itself."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSelected:
-    """Originals recalled for a user turn, and facts shown with them."""
+    """Originals recalled for a user turn, and what is shown with them: facts, lines of earlier sessions."""
 
     turn: int
     """Ordinal of the turn's user message."""
@@ -198,6 +210,8 @@ class RecallSelected:
     take, and 0 for one of which the window itself shows an excerpt."""
     passages: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Of `refs`, long messages of which only passages are shown, with their numbers, ascending."""
+    earlier: tuple[EarlierLine, ...] = ()
+    """In the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +284,7 @@ def to_record(event: Event) -> JournalRecord:
             body |= {"facts": event.facts} if event.facts else {}
             for name in _BY_ORDINAL:
                 body |= {name: list(rows.items())} if (rows := getattr(event, name)) else {}
+            body |= {"earlier": event.earlier} if event.earlier else {}
             return JournalRecord("selection", encoded_body(body))
         case _:
             kind = next(kind for kind, plain in _PLAIN_KINDS.items() if isinstance(event, plain))
@@ -322,6 +337,7 @@ def from_record(record: JournalRecord) -> Event:
                 superseded=_tuples(body.get("superseded", ())),
                 excerpts=dict(body.get("excerpts", ())),
                 passages=_tuples(body.get("passages", ())),
+                earlier=tuple(EarlierLine(*row) for row in body.get("earlier", ())),
             )
         case kind if kind in _PLAIN_KINDS:
             plain = _PLAIN_KINDS[kind]

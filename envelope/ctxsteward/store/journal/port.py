@@ -47,6 +47,13 @@ class JournalRecord(NamedTuple):
     """Code over everything above, session and place; see `records.code_of`."""
 
 
+class LogExtent(NamedTuple):
+    """How far a log goes."""
+
+    length: int
+    generation: int
+
+
 class Manifest(NamedTuple):
     """What an envelope can be laid out from again."""
 
@@ -150,6 +157,11 @@ class Journal(Protocol):
     def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[JournalRecord]: ...
 
     def sessions(self, tenant: str) -> list[str]: ...
+
+    def extents(self, tenant: str) -> dict[str, LogExtent]:
+        """Return length and generation of the tenant's logs, the oldest log first as far as the journal knows."""
+        keys = [SessionKey(tenant, session) for session in self.sessions(tenant)]
+        return {key.session: LogExtent(self.length(key), self.generation(key)) for key in keys}
 
     def tenants(self) -> list[str]: ...
 

@@ -31,6 +31,7 @@ from .port import (
     ForgottenSubject,
     Journal,
     JournalRecord,
+    LogExtent,
     Manifest,
     MovedTail,
     SessionKey,
@@ -444,6 +445,10 @@ class TableJournal(Journal):
         query = "SELECT session FROM logs WHERE tenant = ? AND length > 0 ORDER BY session"
         return [str(session) for (session,) in self._all(query, (tenant,))]
 
+    def extents(self, tenant: str) -> dict[str, LogExtent]:
+        query = "SELECT session, length, generation FROM logs WHERE tenant = ? AND length > 0 ORDER BY session"
+        return {str(session): LogExtent(*extent) for session, *extent in self._all(query, (tenant,))}
+
     def tenants(self) -> list[str]:
         query = "SELECT DISTINCT tenant FROM logs WHERE length > 0 ORDER BY tenant"
         return [str(tenant) for (tenant,) in self._all(query)]
@@ -558,6 +563,13 @@ class SqliteJournal(TableJournal):
 
     def waiting_bytes(self) -> int:
         return self._writer.waiting_bytes if self._drains else 0
+
+    def extents(self, tenant: str) -> dict[str, LogExtent]:
+        query = (  # row ids tell which log was begun first
+            "SELECT l.session, l.length, l.generation FROM logs l JOIN records r ON r.tenant = l.tenant "
+            "AND r.session = l.session AND r.position = 0 WHERE l.tenant = ? ORDER BY r.rowid"
+        )
+        return {str(session): LogExtent(*extent) for session, *extent in self._all(query, (tenant,))}
 
     def _refusal(self, error: BaseException) -> StoreError:
         """The `StoreError` for what a transaction has failed with."""

@@ -363,7 +363,7 @@ LONG_SHARE = 0.25
 AGAIN_SHARE = 0.08
 
 _NAMES = ("read_page", "query_rows", "tail_log", "get_config", "list_files", "run_check", "fetch_diff")
-_SEALED_NAMES = ("open_folio", "poll_sensor", "dump_queue", "lookup_owner", "export_sheet", "probe_host")
+_SEALED_NAMES = ("unroll_chart", "read_gauge", "drain_buffer", "trace_donor", "dump_table", "hail_vessel")
 
 
 def _words(draw: Draw) -> Texts:

@@ -12,8 +12,8 @@ from random import Random
 from xml.sax.saxutils import escape, quoteattr
 
 Make = Callable[[Random, Sequence[str], int], str]
-MODULES = ("intake", "pricing", "roster", "sync", "mailer", "ledger", "parser", "gateway", "archive", "notify")
-OUTCOMES = ("passed", "pending", "rejected", "expired", "cancelled", "open")
+MODULES = ("berths", "cellar", "playlist", "stacks", "tides", "velodrome", "binding", "rigging", "stage", "weighing")
+OUTCOMES = ("afloat", "settled", "returned", "lapsed", "withdrawn", "on loan")
 
 
 def _xml(rng: Random, things: Sequence[str], rows: int) -> str:
@@ -38,7 +38,7 @@ def _ini(rng: Random, things: Sequence[str], rows: int) -> str:
     for at in range(rows):
         if at % 4 == 0:
             lines.append(f"[{rng.choice(MODULES)}.{at // 4}]")
-        lines.append(f"{rng.choice(('limit', 'retries', 'colour', 'owner'))}_{at} = {rng.choice(things)}")
+        lines.append(f"{rng.choice(('quota', 'backoff', 'finish', 'keeper'))}_{at} = {rng.choice(things)}")
     return "\n".join(lines)
 
 
@@ -65,7 +65,7 @@ def _tabs(rng: Random, things: Sequence[str], rows: int) -> str:
 
 def _mailbox(rng: Random, things: Sequence[str], rows: int) -> str:
     return "\n".join(
-        f"{rng.randint(1, 28):>2} Mar  {rng.choice(MODULES)}@depot.example  "
+        f"{rng.randint(1, 28):>2} Mar  {rng.choice(MODULES)}@quay.example  "
         f"{rng.choice(('Re', 'Fwd', 'Re: Fwd'))}: {rng.choice(things)} ({rng.randint(1, 90)} KB)"
         for _ in range(rows)
     )
@@ -78,7 +78,7 @@ def _html(rng: Random, things: Sequence[str], rows: int) -> str:
 
 def _stack(rng: Random, things: Sequence[str], rows: int) -> str:
     frames = (
-        f"\tat org.depot.{rng.choice(MODULES)}.Worker.run(Worker.java:{rng.randint(10, 900)})"
+        f"\tat net.quay.{rng.choice(MODULES)}.Worker.run(Worker.java:{rng.randint(10, 900)})"
         for _ in range(max(1, rows))
     )
     return "\n".join([f"java.lang.IllegalStateException: {rng.choice(things)} is {rng.choice(OUTCOMES)}", *frames])
@@ -96,13 +96,13 @@ FORMATS: dict[str, Make] = {
     "stack": _stack,
 }
 TOOLS = (
-    ("fetch_feed", "xml"),
-    ("journal", "logfmt"),
-    ("read_settings", "ini"),
-    ("describe_module", "yaml"),
-    ("show_tree", "tree"),
-    ("export_sheet", "tabs"),
-    ("search_mail", "mailbox"),
-    ("open_page", "html"),
-    ("run_job", "stack"),
+    ("pull_notices", "xml"),
+    ("radio_log", "logfmt"),
+    ("open_config", "ini"),
+    ("inspect_unit", "yaml"),
+    ("list_stacks", "tree"),
+    ("dump_table", "tabs"),
+    ("find_letters", "mailbox"),
+    ("render_notice", "html"),
+    ("start_winch", "stack"),
 )

@@ -53,6 +53,10 @@ LONG_EVERY = 9
 _ID = re.compile(rf"([a-z-]+)/({'|'.join(SPLITS)})-([0-9]{{1,6}})")
 
 
+SEALED_EDITION = 2
+"""Raise it with new words of the sealed split: their numbers and lengths are new, too."""
+
+
 class Draw(NamedTuple):
     """Identity of a scenario: suite, split and number, the only inputs of its making."""
 
@@ -76,7 +80,8 @@ class Draw(NamedTuple):
 
     def random(self, purpose: str = "") -> Random:
         """Return a source of randomness seeded by this draw and a purpose."""
-        return Random(f"{self.id} {purpose}")
+        edition = f" {SEALED_EDITION}" if self.split == "sealed" else ""
+        return Random(f"{self.id}{edition} {purpose}")
 
     def texts(self, file: str, kind: str) -> Texts:
         """Return the phrasings of one kind in this draw's language and split."""
