@@ -200,7 +200,9 @@ def test_a_call_of_the_demo_section_by_section(store: Store) -> None:
             ("dynamic-1", "task", 43, 1),
             ("dynamic-2", "bullets", 626, 20),
             ("dynamic-3", "verbatim", 13, 1),
-            ("dynamic-4", "verbatim", 76, 1), ('dynamic-5', 'live', 12, 1)]
+            ("dynamic-4", "verbatim", 76, 1),
+            ("dynamic-5", "live", 12, 1),
+        ]
     )
     assert sum(section.tokens for section in shown.sections) + 3 == shown.call.prompt_tokens
     assert inspect_call(store, "demo").call.number == 40
@@ -293,9 +295,11 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
             "kept bullets": 5,
             "new bullets": 8,
             "kept verbatim": 1,
-            "new verbatim": 1, "new live": 1,
+            "new verbatim": 1,
+            "new live": 1,
             "dropped bullets": 6,
-            "dropped verbatim": 4, "dropped live": 1,
+            "dropped verbatim": 4,
+            "dropped live": 1,
         }
     )
     gone = [f"{one.ref} {one.why}, {len(one.losses)} losses, {len(one.bullets)} bullets" for one in shown.dropped]
@@ -310,7 +314,9 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
             "§20 bullet, 0 losses, 2 bullets",
             "§23 bullet, 2 losses, 3 bullets",
             "§24 compacted, 1 losses, 0 bullets",
-            "§25 bullet, 2 losses, 1 bullets", '§27 bullet, 7 losses, 2 bullets']
+            "§25 bullet, 2 losses, 1 bullets",
+            "§27 bullet, 7 losses, 2 bullets",
+        ]
     )
     assert [report.id for report in shown.reports] == [made.report for made in calls[number - 1].compactions]
     losses = {loss.ref for report in shown.reports for loss in report.losses}
