@@ -35,6 +35,15 @@ class TypedCanary:
     """Outdated values."""
 
 
+def read_marks(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text without its marks, and what stands inside them.
+
+    >>> read_marks("⟦Oslo⟧ moves to ⟦week 9⟧.")
+    ('Oslo moves to week 9.', ('Oslo', 'week 9'))
+    """
+    return _MARKED.sub(r"\1", text), tuple(_MARKED.findall(text))
+
+
 def normalize(text: str) -> str:
     """Normalize a text for searches: NFKC, lower case, no thousands separators, no white space.
 
@@ -79,8 +88,8 @@ def planted_values(
         if not decks[kind]:
             decks[kind] = rng.sample(phrasings[kind], len(phrasings[kind]))
         parts = [part.strip() for part in filled(decks[kind].pop(), rng, slots).split("||")]
-        values = [_MARKED.findall(part)[0] for part in parts]
-        sentences = [_MARKED.sub(r"\1", part) for part in parts]
+        read = [read_marks(part) for part in parts]
+        sentences, values = [plain for plain, _ in read], [marked[0] for _, marked in read]
         place = places[made]
         if kind == "updated_value":
             later = min(turns - 2, place + rng.randint(3, max(4, turns // 2)))

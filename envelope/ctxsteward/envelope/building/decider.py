@@ -244,7 +244,7 @@ class Decider:
         state = session.state
         history_tokens = max(self.budgets.history_tokens, window.history_tokens + window.calls_tokens)
         room = self.budgets.dynamic_tokens - history_tokens
-        if "principal" not in (self.memory, session.memory) or session.earlier_sessions is None:
+        if (self.memory or session.memory) is None or session.earlier_sessions is None:
             return self._facts_and_messages(session, state, selector, room)
         lines, tokens, earlier_findings = self._earlier(session, state, session.earlier_sessions(), room)
         event, findings = self._facts_and_messages(session, state, selector, room - tokens, of_user=False)
@@ -253,6 +253,7 @@ class Decider:
     def _earlier(
         self, session: Session, state: State, earlier: PersonMemory, room: int
     ) -> tuple[tuple[EarlierLine, ...], int, list[Finding]]:
+        """Lines of earlier sessions, the tokens that they take, and findings; no lines where the search fails."""
         try:
             return earlier.choose(session, state, self._facts_room(state, room), self.counter)
         except Exception as error:  # a turn without them is better than no turn

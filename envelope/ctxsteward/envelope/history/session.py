@@ -58,7 +58,7 @@ BATCH_MESSAGES = 1000
 
 
 def check_memory(memory: object) -> None:
-    """Raise `InputError` for what is no `MemoryScope`, and not None."""
+    """Raise `InputError` unless this is a `MemoryScope` or None."""
     if memory not in ("principal", None):
         raise InputError(f"memory is {memory!r:.40}; pass 'principal', or None")
 

@@ -27,7 +27,6 @@ Source: S. Robertson, H. Zaragoza, The Probabilistic Relevance Framework: BM25 a
 from __future__ import annotations
 
 import base64
-import math
 import re
 from array import array
 from collections import Counter as Counts, OrderedDict, defaultdict
@@ -54,7 +53,7 @@ from ..layout.composition import FactLines, context_text
 from ..layout.rows import GAP, continued
 from ..tokens.tokenizer import Counter
 from .facts import known_by, lines_of, speaker_of
-from .selection import Ranking, log_of
+from .selection import Ranking, inverse_frequency, log_of
 
 if TYPE_CHECKING:
     from ..history.session import Session
@@ -128,7 +127,7 @@ class _Postings:
             self.by_term.setdefault(term, array("I")).append(number)
 
     def rarity(self, term: str) -> float:
-        return _rarity(len(self.by_term.get(term, ())), len(self.lengths))
+        return inverse_frequency(len(self.by_term.get(term, ())), len(self.lengths))
 
     def scores(self, query: Mapping[str, float]) -> dict[int, float]:
         """BM25 of every saying that holds a term of the query."""
@@ -148,11 +147,6 @@ class _Postings:
         }
 
 
-def _rarity(held: int, count: int) -> float:
-    """Inverse document frequency of a term that so many of all hold."""
-    return math.log(1 + (count - held + 0.5) / (held + 0.5))
-
-
 class PersonIndex:
     """Everything that one person said in the sessions of a tenant, as far as it was read."""
 
@@ -160,7 +154,7 @@ class PersonIndex:
         self.read_to: dict[str, int] = {}
         """By session, the position in its log up to which it was read."""
         self.surveys: int = 0
-        """The survey of the tenant's logs as of which it was read."""
+        """The number of the last survey that it has taken in."""
         self.sessions: dict[str, int] = {}
         """Numbers of the sessions."""
         self.sayings: list[OwnSentence] = []
@@ -246,7 +240,7 @@ class PersonIndex:
             scores[number] += SITTING * sittings[self.sayings[number].session] + RECENCY * ages[number] / last
         ranked = sorted(scores, key=lambda number: (-scores[number], -ages[number]))
         met = [asked & self._terms[number] for number in ranked[:CANDIDATES]]
-        least = LEAST_MET * _rarity(1, len(self.sayings))
+        least = LEAST_MET * inverse_frequency(1, len(self.sayings))
         if not any(len(shared) > 1 or sum(map(self._own.rarity, shared)) >= least for shared in met):
             return []
         return ranked[:CANDIDATES]
@@ -287,10 +281,6 @@ class PersonIndex:
         return next(
             (o for o in others if len(found & self._terms[o]) >= ALIKE * min(len(found), len(self._terms[o]))), None
         )
-
-    def is_newer(self, number: int, other: int) -> bool:
-        ages = self._placed_in_time()
-        return ages[number] > ages[other]
 
     def _placed_in_time(self) -> list[int]:
         if len(self._ages) != len(self.sayings):
@@ -463,7 +453,10 @@ class EarlierSessions:
         """Read which principals speak in what was appended to the tenant's logs since."""
         journal = self._store.journal
         extents = journal.extents(name)
-        if any(_is_replaced(known, extents.get(session)) for session, known in tenant.extents.items()):
+        if any(  # a log is gone, another one, or shorter
+            (now := extents.get(session)) is None or now.generation != known.generation or now.length < known.length
+            for session, known in tenant.extents.items()
+        ):
             tenant.clear(tenant.erasures)
         tenant.surveys += 1
         for session, extent in extents.items():
@@ -503,7 +496,8 @@ class _Rows:
                 return
             older = self._index.says_again(number, self.taken)
             if older is not None:
-                if self._index.is_newer(number, older) and self._index.sayings[older][:2] != self._place(number):
+                is_newer = self._index.newest_first((older, number))[0] == number
+                if is_newer and self._place(older) != self._place(number):
                     tokens = self.taken.pop(older)
                     if not self._take(number, room_tokens):
                         self.taken[older] = tokens
@@ -598,10 +592,6 @@ def _said_before(state: State, principal: str) -> str:
     said = (entry for entry in entries if entry.ordinal < state.last_user and entry.message.role == "user")
     before = next(said, None)
     return before.message.text if before is not None and before.event.principal == principal else ""
-
-
-def _is_replaced(known: LogExtent, now: LogExtent | None) -> bool:
-    return now is None or now.generation != known.generation or now.length < known.length
 
 
 def _context(session: str, ordinal: int) -> bytes:

@@ -46,6 +46,12 @@ if TYPE_CHECKING:
     from ..history.session import Session
 
 
+def inverse_frequency(held: int, texts: int) -> float:
+    """BM25's weight of a term that `held` of so many texts hold, never negative."""
+    # numpy's logarithm differs in the last digit between processors, and rankings must not
+    return math.log(1 + (texts - held + 0.5) / (held + 0.5))
+
+
 class ScoredOriginal(NamedTuple):
     """An original's place in a ranking."""
 

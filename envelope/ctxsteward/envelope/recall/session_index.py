@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compaction.losses import stands_in
-from .selection import ScoredOriginal
+from .selection import ScoredOriginal, inverse_frequency
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -191,7 +191,7 @@ class SessionIndex:
             return 1.0
         if (met >= PERHAPS_MET and coverage > 0.95) if asks else familiar >= PERHAPS_UNASKED:
             return PERHAPS
-        idf = np.array([math.log(1 + (self._count - units + 0.5) / (units + 0.5)) for units in held.values()])
+        idf = np.array([inverse_frequency(units, self._count) for units in held.values()])
         rows, units, _ = self._postings.of(held)
         quoted = float(np.bincount(units, idf[rows]).max(initial=0.0))
         is_quote = quoted > QUOTED_FRACTION * idf.sum() and quoted > math.log(max(1, self._count)) + QUOTED_SURPLUS
@@ -343,8 +343,7 @@ class Texts(NamedTuple):
         place[hits] = np.arange(len(hits))
         cells = self.rows * len(hits) + place[self.texts]
         held = np.bincount(cells, self.counts, len(times) * len(hits)).reshape(len(times), len(hits))
-        # math.log: numpy's differs in the last digit between processors, and rankings must not
-        idf = [math.log(1 + (number - n + 0.5) / (n + 0.5)) for n in np.count_nonzero(held, axis=1).tolist()]
+        idf = [inverse_frequency(count, number) for count in np.count_nonzero(held, axis=1).tolist()]
         damping: Floats = K1 * (1 - B) + self.lengths[hits] * (K1 * B * number / max(1, int(self.lengths.sum())))
         gain = times * (K1 + 1) * np.array(idf)
         scores[hits] = (gain[:, None] * held / (held + damping)).sum(axis=0)

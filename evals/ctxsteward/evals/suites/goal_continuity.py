@@ -15,7 +15,6 @@ Source: the eval list of the layered-envelope design (goal continuity: drift bel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,7 +23,7 @@ from typing import Literal, NamedTuple
 
 from ctxsteward.schemas.message import Wire
 
-from ..canaries import filled, normalize, shows
+from ..canaries import filled, normalize, read_marks, shows
 from ..phrasings import GoalPhrasings, TaskPhrasing, Texts, canary_phrasings, goal_phrasings
 from ..prompt_cost import Sizer
 from .kit.play import (
@@ -56,7 +55,6 @@ from .kit.talk import SmallTalk, assistant, user
 Kind = Literal["goal", "rule", "task", "choice"]
 Speaker = Literal["user", "agent"]
 KINDS: tuple[Kind, ...] = ("goal", "rule", "task", "choice")
-MARKED = re.compile(r"⟦(.+?)⟧")
 REDRAWS = 40
 
 
@@ -176,9 +174,8 @@ def _stage(frame: str, is_open: bool, by: Speaker = "user", /, **words: str) -> 
     text = frame.format(**words).strip()
     if text.endswith("。。") or text.endswith(".."):
         text = text[:-1]
-    mark = MARKED.findall(text)[0]
-    plain = MARKED.sub(r"\1", text)
-    return AimStage(plain[:1].upper() + plain[1:], mark, is_open, by)
+    plain, marked = read_marks(text)
+    return AimStage(plain[:1].upper() + plain[1:], marked[0], is_open, by)
 
 
 ASKED_EVERY = 18

@@ -7,7 +7,6 @@ BEAM chats where the data is given, else small talk with replies of several sent
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -22,13 +21,12 @@ from ..asked_chats import AskedChat
 from ..canaries import Half, filled
 from ..phrasings import Language, Texts, small_talk
 from .chats import wires
-from .talks import Talk, UserStatement, line_shows, window_lines
+from .talks import Talk, line_shows, marked_statement, window_lines
 
 RULES_PER_TALK = 5
 EXCHANGES_BEFORE = (2, 16)
 """Least and most before each rule."""
 FURTHER_MESSAGES = 300
-_MARKED = re.compile(r"⟦(.+?)⟧")
 _ACKNOWLEDGED: Mapping[Language, str] = {"en": "Noted.", "zh": "好的。"}
 Exchange = tuple[str, str]
 """What a user says and what the assistant answers."""
@@ -54,9 +52,7 @@ def rule_talks(half: Half, chats: Sequence[AskedChat] = ()) -> Iterator[Talk]:
 
 
 def _talk(name: str, rules: Texts, language: Language, talk: Iterator[Exchange], rng: random.Random) -> Talk:
-    statements = tuple(
-        UserStatement(text=_MARKED.sub(r"\1", rule), words=tuple(_MARKED.findall(rule))) for rule in rules
-    )
+    statements = tuple(marked_statement(rule) for rule in rules)
     # An exchange that shows a rule by chance would count for it.
     others = (
         pair

@@ -8,8 +8,8 @@ order are drawn anew for each talk.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from itertools import cycle, permutations
@@ -22,11 +22,10 @@ from ctxsteward.schemas.message import Wire
 
 from ..canaries import Half
 from ..phrasings import Phrasings, Texts
-from .talks import Talk, UserStatement
+from .talks import Talk, UserStatement, marked_statement
 
 GeneratedKind = Literal["dense", "updates"]
 SYLLABLES = "ba do fe ga hu ki lo mu na pe ri so ta vu zo qua bri cle dro sna".split()  # noqa: SIM905
-_MARKED = re.compile(r"⟦(.+?)⟧")
 
 
 class TalkTexts(Phrasings):
@@ -91,14 +90,11 @@ def generated_talk(kind: GeneratedKind, way: str, seed: int, half: Half) -> Talk
         form = decks[sort].pop()
         old, new = (str(number) for number in rng.sample(range(13, 990), 2))
         filled = form.replace("{name}", f"⟦{name}⟧").replace("{n}", old).replace("{m}", new)
-        first, *newer = (
-            UserStatement(text=_MARKED.sub(r"\1", text), words=tuple(_MARKED.findall(text)))
-            for text in filled.split(" || ")
-        )
+        first, *newer = map(marked_statement, filled.split(" || "))
         said.append(first)
         for statement in newer:
             replaced.append(first)
-            again = UserStatement(text=statement.text, words=statement.words, stale=first.words)
+            again = replace(statement, stale=first.words)
             later.append((min(shape.statements, index + rng.randint(1, 9)), again))
     for place, statement in reversed(later):
         said.insert(place, statement)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ctxsteward.schemas.message import Wire
 
-from ..canaries import normalize, shows
+from ..canaries import normalize, read_marks, shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +19,12 @@ class UserStatement:
     """A line shows the statement if it holds all of them."""
     stale: tuple[str, ...] = ()
     """Words of the older value's sentence; empty without one."""
+
+
+def marked_statement(text: str) -> UserStatement:
+    """Return the statement of a sentence in which ⟦…⟧ stands around the deciding words."""
+    plain, words = read_marks(text)
+    return UserStatement(text=plain, words=words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
