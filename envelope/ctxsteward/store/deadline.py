@@ -111,7 +111,7 @@ class Deadline:
             self._is_bounding = False
             if self._is_raised:  # it may not have arrived yet, and must not arrive later
                 self._is_raised = False
-                _raise_in(self._thread, None)
+                _withdraw(self._thread)
 
     def _pass(self) -> None:
         with self._lock:
@@ -181,6 +181,27 @@ def seconds_left() -> float | None:
     """How long work of this thread that is bounded just now may go on; None: any time."""
     deadline: Deadline | None = getattr(_here, "deadline", None)
     return None if deadline is None else deadline.seconds_left
+
+
+class _Withdrawn(BaseException):
+    """Takes the place of an exception that must not arrive any more."""
+
+
+def _withdraw(thread: int) -> None:
+    """Have this thread not raise what it has not raised yet.
+
+    Something is raised in its place and caught here: CPython remembers that an exception waits until one has arrived,
+    looks for it at each call, and in 3.11 never ends a call that is profiled or traced.
+    """
+    if thread != threading.get_ident():  # a block that another thread closes
+        _raise_in(thread, None)
+    elif platform.python_implementation() == "CPython":
+        try:
+            _raise_in(thread, _Withdrawn)
+            while True:  # it arrives at the next step
+                pass
+        except _Withdrawn:
+            pass
 
 
 def _raise_in(thread: int, kind: type[BaseException] | None) -> None:

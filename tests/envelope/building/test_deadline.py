@@ -348,3 +348,27 @@ def test_behind_the_work_nothing_is_raised() -> None:
             pass
         with pytest.raises(DeadlinePassed), deadline.bounding():
             raise AssertionError("the time has passed before")
+
+
+PROFILED = """
+import sys, time
+from ctxsteward.store.deadline import Deadline, DeadlinePassed
+with Deadline(0.01) as deadline:
+    try:
+        with deadline.bounding():
+            while True:
+                pass
+    except DeadlinePassed:
+        pass
+sys.{hook}(lambda *_: None)
+(lambda: None)()
+sys.{hook}(None)
+print("went on")
+"""
+
+
+@pytest.mark.parametrize("hook", ["setprofile", "settrace"])
+def test_a_process_goes_on_under_a_profiler_after_a_deadline_has_passed(hook: str) -> None:
+    """CPython 3.11 stands still at the next call if it was told of an exception that nobody raises any more."""
+    ran = subprocess.run([sys.executable, "-c", PROFILED.format(hook=hook)], capture_output=True, timeout=60)
+    assert ran.stdout == b"went on\n", ran.stderr
