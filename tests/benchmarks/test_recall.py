@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.recall import CHATS, TALK, VARIANTS, _packed, chats_table, main
+from benchmarks.recall import CHATS, TALK, VARIANTS, chats_table, main
 from ctxsteward.evals.documents import block_of
 from ctxsteward.evals.recall import measure
 
@@ -18,11 +18,6 @@ from ..evals.test_recall import sample, written
 def test_every_variant_ranks_the_facts(tmp_path: Path, name: str) -> None:
     (row,) = measure(written(tmp_path, [sample()]), selector=VARIANTS[name], budgets_tokens=(200,))
     assert row.mean > 50
-
-
-def test_the_knapsack_takes_the_best_set() -> None:
-    assert _packed([6.0, 5.0, 5.0], [6, 5, 5], 10) == [1, 2]
-    assert _packed([1.0], [11], 10) == []
 
 
 def test_the_table_of_chats_has_a_row_for_every_ranking_and_both_halves(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_a_hostile_answer_costs_the_deadline_and_little_memory_and_shows_no_key(
 
 
 def test_the_selector_gives_up_at_its_deadline_and_recall_goes_on() -> None:
-    request = request_for("the bird", session_of(TALK))
+    request = request_for("What did I say about the bird?", session_of(TALK))
     with listening(ATTACKS["a body that drips"]) as (url, seen):
         selector = ModelSelector(model_of(OpenAIModel, url), deadline_seconds=DEADLINE)
         started = time.monotonic()
