@@ -152,8 +152,20 @@ class _Imports:
     def _under_way() -> bool:
         # one lock a module since Python 3.3; they have no public name
         modules = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
-        locks = (reference() for reference in tuple(modules.values()))
-        return any(getattr(each, "owner", None) not in (None, threading.get_ident()) for each in locks)
+        return any(_is_in_use(reference()) for reference in tuple(modules.values()))
+
+
+def _is_in_use(module_lock: Any) -> bool:
+    """Whether another thread has a module's lock, or is just about to take it or give it back."""
+    if getattr(module_lock, "owner", None) not in (None, threading.get_ident()):
+        return True
+    inner = getattr(module_lock, "lock", None)
+    if inner is None:
+        return False
+    if not inner.acquire(blocking=False):
+        return True
+    inner.release()
+    return False
 
 
 _completing: RLock = getattr(pydantic.main, "_rebuild_lock", None) or threading.RLock()

@@ -7,6 +7,7 @@ object on stdout. The process keeps no thread from one to the next.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import re
@@ -37,7 +38,8 @@ from ctxsteward.store.sqlite_file import one_transaction
 
 from ..profiles.agreed import agreed
 
-LIMIT_SECONDS = 30
+LIMIT_SECONDS = 90
+"""For one step; a disk that others write to may stand still for half a minute."""
 KEY = SessionKey("default", "s")
 HOLDS = """
 import sys
@@ -63,11 +65,12 @@ def user(text: str) -> dict[str, str]:
 
 
 def answer_of(work: Callable[[], object], fork: Callable[[], int] = os.fork) -> Any:
-    """What the work answers in a child: its JSON value, or the first words of one of our errors."""
+    """What the work answers in a child: its JSON value, the first words of one of our errors, where each of its threads
+    stood when the time was over, or how it ended."""
     reading, writing = os.pipe()
     pid = fork()
     if pid == 0:
-        signal.alarm(LIMIT_SECONDS)
+        faulthandler.dump_traceback_later(2 * LIMIT_SECONDS, exit=True, file=writing)
         try:
             said: object = work()
         except ContextError as error:
@@ -80,8 +83,10 @@ def answer_of(work: Callable[[], object], fork: Callable[[], int] = os.fork) -> 
     os.close(writing)
     said = os.read(reading, 1 << 16)
     os.close(reading)
-    os.waitpid(pid, 0)
-    return json.loads(said) if said else "died"
+    status = os.waitpid(pid, 0)[1]
+    if not said:
+        return f"died: {os.waitstatus_to_exitcode(status)}"
+    return said.decode() if os.waitstatus_to_exitcode(status) else json.loads(said)
 
 
 @contextmanager
@@ -311,8 +316,13 @@ def held_locks_checked(folder: Path) -> Any:
             store.session("s").append(user("b"), id="b")
             return [store.flush(LIMIT_SECONDS), ids(store)]
 
-        found = answer_of(work)
-        over.set()
+        def fork() -> int:
+            pid = os.fork()
+            if pid:
+                over.set()  # or the parent's drainer takes its turn and waits for them until the child's time is over
+            return pid
+
+        found = answer_of(work, fork)
         thread.join()
         return found
 

@@ -6,6 +6,7 @@ Everything that forks runs in a process of its own (`rounds`, `children`, gunico
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.store.process_forks import _pause
+from ctxsteward.store.process_forks import _imports, _pause
 
 from ...examples import SOAK
 from ...postgres import postgres, postgres_dsn
@@ -40,7 +41,7 @@ def run(*command: object, **environment: str) -> str:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=300 + 20 * ROUNDS,
+        timeout=600 + 20 * ROUNDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -277,6 +278,15 @@ with open_store("file:{tmp_path}/store") as store:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     assert run("-c", program) == "0\n"
+
+
+def test_a_fork_waits_for_a_thread_that_is_just_about_to_take_a_module_s_lock() -> None:
+    """The lock has no owner yet; a child would find the lock of that lock taken."""
+    module_lock = importlib._bootstrap._get_module_lock("a_module")
+    with module_lock.lock:
+        assert not _imports.pause(0.01)
+    assert _imports.pause(30)
+    _imports.resume()
 
 
 def test_a_child_can_complete_models_though_another_thread_was_completing_one(tmp_path: Path) -> None:
