@@ -28,7 +28,7 @@ import weakref
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import count
-from threading import Lock, RLock
+from threading import Lock, RLock, get_ident
 from typing import Any, Generic, Protocol, TypeVar
 
 import pydantic.main
@@ -150,22 +150,10 @@ class _Imports:
 
     @staticmethod
     def _under_way() -> bool:
-        # one lock a module since Python 3.3; they have no public name
+        # one lock a module, which another one guards while it is taken; they have no public name
         modules = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
-        return any(_is_in_use(reference()) for reference in tuple(modules.values()))
-
-
-def _is_in_use(module_lock: Any) -> bool:
-    """Whether another thread has a module's lock, or is just about to take it or give it back."""
-    if getattr(module_lock, "owner", None) not in (None, threading.get_ident()):
-        return True
-    inner = getattr(module_lock, "lock", None)
-    if inner is None:
-        return False
-    if not inner.acquire(blocking=False):
-        return True
-    inner.release()
-    return False
+        locks = filter(None, (reference() for reference in tuple(modules.values())))
+        return any(each.owner not in (None, get_ident()) or getattr(each.lock, "locked", bool)() for each in locks)
 
 
 _completing: RLock = getattr(pydantic.main, "_rebuild_lock", None) or threading.RLock()
