@@ -28,7 +28,7 @@ import weakref
 from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import count
-from threading import Lock, RLock, get_ident
+from threading import Lock, RLock
 from typing import Any, Generic, Protocol, TypeVar
 
 import pydantic.main
@@ -150,10 +150,17 @@ class _Imports:
 
     @staticmethod
     def _under_way() -> bool:
-        # one lock a module, which another one guards while it is taken; they have no public name
+        # one lock a module, which a lock of its own guards while it is taken; they have no public name
         modules = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
-        locks = filter(None, (reference() for reference in tuple(modules.values())))
-        return any(each.owner not in (None, get_ident()) or getattr(each.lock, "locked", bool)() for each in locks)
+        for module_lock in [reference() for reference in tuple(modules.values())]:
+            if getattr(module_lock, "owner", None) not in (None, threading.get_ident()):
+                return True
+            guard = getattr(module_lock, "lock", None)
+            if guard is not None:
+                if not guard.acquire(blocking=False):
+                    return True
+                guard.release()
+        return False
 
 
 _completing: RLock = getattr(pydantic.main, "_rebuild_lock", None) or threading.RLock()

@@ -81,12 +81,10 @@ def answer_of(work: Callable[[], object], fork: Callable[[], int] = os.fork) -> 
         os.write(writing, json.dumps(said).encode())
         os._exit(0)
     os.close(writing)
-    said = os.read(reading, 1 << 16)
-    os.close(reading)
-    status = os.waitpid(pid, 0)[1]
-    if not said:
-        return f"died: {os.waitstatus_to_exitcode(status)}"
-    return said.decode() if os.waitstatus_to_exitcode(status) else json.loads(said)
+    with open(reading, "rb") as answer:  # to its end: stacks come in many pieces
+        said = answer.read().decode()
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return json.loads(said) if code == 0 else f"ended with {code}: {said}"
 
 
 @contextmanager

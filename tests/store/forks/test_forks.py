@@ -283,8 +283,19 @@ with open_store("file:{tmp_path}/store") as store:
 def test_a_fork_waits_for_a_thread_that_is_just_about_to_take_a_module_s_lock() -> None:
     """The lock has no owner yet; a child would find the lock of that lock taken."""
     module_lock = importlib._bootstrap._get_module_lock("a_module")
-    with module_lock.lock:
-        assert not _imports.pause(0.01)
+    held, over = threading.Event(), threading.Event()
+
+    def take() -> None:
+        with module_lock.lock:
+            held.set()
+            over.wait(30)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    held.wait(30)
+    assert not _imports.pause(0.01)
+    over.set()
+    thread.join()
     assert _imports.pause(30)
     _imports.resume()
 
