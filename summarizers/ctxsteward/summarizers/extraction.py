@@ -52,11 +52,14 @@ from .salience import (
     as_pasted,
     known_reading,
     read_piece,
+    standing_worth,
 )
 from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
 
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
+USER_CHARS = 400
+"""What a user says is shown in its own words, whole sentences."""
 CONTEXT_CHARS = 60
 UPDATED_WORTH = 86.0
 SETTLED_WORTH = 58.0
@@ -80,7 +83,7 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     outcome = replaced(everything)
     superseded = _superseded(everything, outcome.stale)
     kept = [statement for statement in standing if statement.index not in superseded]
-    candidates = _from_statements(everything, outcome)
+    candidates = _from_statements(everything, outcome, novelties(everything))
     candidates += (
         bullet for output in tool_outputs(source.messages, source.visible) for bullet in tool_bullets(output)
     )
@@ -132,7 +135,22 @@ def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMat
     return tuple(sorted(gone))
 
 
-def _from_statements(everything: Sequence[PlacedSentence], outcome: UpdateOutcome) -> list[BulletCandidate]:
+def novelties(everything: Sequence[PlacedSentence]) -> list[float]:
+    """Return for each statement the share of its content words, 0-1, that no other message says."""
+    said_in: dict[str, int] = {}
+    for statement in everything:
+        for word in statement.reading.subject:
+            if said_in.setdefault(word, statement.order) != statement.order:
+                said_in[word] = -1
+    return [
+        sum(said_in[word] >= 0 for word in statement.reading.subject) / max(1, statement.words)
+        for statement in everything
+    ]
+
+
+def _from_statements(
+    everything: Sequence[PlacedSentence], outcome: UpdateOutcome, novelty: Sequence[float]
+) -> list[BulletCandidate]:
     least = dict(outcome.lifts)
     for old, match in outcome.stale.items():
         least[match.newer] = max(least.get(match.newer, 0.0), _least_worth(everything[old], everything[match.newer]))
@@ -140,7 +158,8 @@ def _from_statements(everything: Sequence[PlacedSentence], outcome: UpdateOutcom
     previous: PlacedSentence | None = None
     for index, statement in enumerate(everything):
         if statement.place == "source":
-            candidate = _candidate(statement, previous, outcome.stale.get(index), least.get(index, 0.0))
+            worth = standing_worth(statement, novelty[index])
+            candidate = _candidate(statement, worth, previous, outcome.stale.get(index), least.get(index, 0.0))
             if candidate is not None:
                 if candidates and _shown_within(candidates[-1], candidate):
                     candidate = _joined(candidates.pop(), candidate)
@@ -185,10 +204,14 @@ def _joined(previous: BulletCandidate, candidate: BulletCandidate) -> BulletCand
 
 
 def _candidate(
-    statement: PlacedSentence, previous: PlacedSentence | None, match: UpdateMatch | None, least_worth: float
+    statement: PlacedSentence,
+    worth: float,
+    previous: PlacedSentence | None,
+    match: UpdateMatch | None,
+    least_worth: float,
 ) -> BulletCandidate | None:
     reading = statement.reading
-    worth = max(reading.worth, least_worth) if match is None else reading.worth
+    worth = max(worth, least_worth) if match is None else worth
     if worth < FLOOR:
         return None
     text = reading.text
@@ -201,7 +224,7 @@ def _candidate(
         if any(norm in normalize(text) for norm in match.stale):
             return None
         worth = min(worth, 70.0)
-    limit = RULE_CHARS if reading.rule >= 3 else SENTENCE_CHARS
+    limit = USER_CHARS if statement.role == "user" else RULE_CHARS if reading.rule >= 3 else SENTENCE_CHARS
     text = quote(without_opening(condensed(text, keep, limit if text.isascii() else limit * 5 // 9)))
     refs = statement.refs
     if len(reading.subject) <= 1 and not reading.names and worth >= 50 and previous is not None:
@@ -337,12 +360,15 @@ def whole_sentences(text: str, start: int = 0, stop: int | None = None) -> Itera
 def source_statements(found: Iterable[StatementText]) -> list[PlacedSentence]:
     """Read texts that leave the window; repeated texts are read once and cite their newest place."""
     newest = {text.text: text for text in found}
-    return [
-        _placed(reading, text, "source")
-        for text in sorted(newest.values(), key=lambda text: text.order)
-        for piece in pieces(text.text)
-        if _says_something(reading := read_piece(text.text, piece, text.role))
-    ]
+    statements: list[PlacedSentence] = []
+    for text in sorted(newest.values(), key=lambda text: text.order):
+        spans = list(pieces(text.text))
+        for span in spans:
+            reading = read_piece(text.text, span, text.role)
+            if _says_something(reading):
+                placed = _placed(reading, text, "source")
+                statements.append(replace(placed, among=len(spans), is_first=span is spans[0]))
+    return statements
 
 
 def _placed(reading: SentenceReading, text: StatementText, place: Literal["source", "visible"]) -> PlacedSentence:

@@ -261,6 +261,7 @@ class Compactor:
             kept=tuple(group.ordinals for group in after.kept),
             masked=tuple(sorted(after.masked)),
             shortened=after.shortened,
+            reply_tokens=self.budgets.old_reply_tokens,
             report=report,
             checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
         )
@@ -288,7 +289,8 @@ class Compactor:
             RenderOptions(cap_tokens=cap, masked=group.first in masked, text_tokens=short.get(group.first))
             for group in kept
         ]
-        texts = [group.entries[0] for group, _ in choice.shorten]
+        since = set(state.shortened_since).union(group.first for group, _ in choice.shorten)
+        texts = [group.entries[0] for group in kept if group.first in since]
         return _After(
             kept=kept,
             masked=masked,
@@ -399,7 +401,8 @@ def _beside(ahead: Summary, now: Summary | str) -> Summary | str:
 def _canonical(event: WindowCompacted) -> bytes:
     bullets = "".join(bullet.model_dump_json() for bullet in event.bullets)
     shortened = event.shortened or ""
-    return f"{event.report.model_dump_json()}{bullets}{event.kept}{event.masked}{shortened}".encode()
+    replies = event.reply_tokens or ""
+    return f"{event.report.model_dump_json()}{bullets}{event.kept}{event.masked}{shortened}{replies}".encode()
 
 
 Shortened = Literal["dynamic", "meta"]

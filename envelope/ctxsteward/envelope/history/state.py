@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas import Bullet
+from ctxsteward.schemas import Bullet, TextPart
 from ctxsteward.store.journal.events import (
     BlankRecord,
     CompactionRefused,
@@ -91,6 +91,11 @@ def _stored_selection(chosen: RecallSelected) -> list[Any]:
     return [chosen.turn, list(chosen.refs), {}, *optional]
 
 
+LONG_REPLY_BYTES = 6
+"""An old reply with more bytes for each token that it may take is shortened. No tokenizer is known here, and a text of
+so many bytes has more tokens in every language."""
+
+
 @dataclass(slots=True, repr=False)
 class State:
     """Everything an envelope of this log depends on."""
@@ -126,6 +131,10 @@ class State:
     """First ordinals of groups whose tool results are shown as one line."""
     shortened: dict[int, int] = field(default_factory=dict)
     """First ordinals of groups whose text is shown as its beginning and end, with the tokens it may take."""
+    shortened_since: tuple[int, ...] = ()
+    """Those of them that no compaction has reported yet."""
+    reply_tokens: int = 0
+    """What an old reply's text may take; 0: all that it needs."""
     heads: int = 0
     """Head events so far."""
     task: int = 0
@@ -232,10 +241,43 @@ class State:
 
     def _user_turn(self, event: MessageAppended) -> None:
         self.turns += 1
+        self._shorten_replies()
         self.last_user = event.ordinal
         if self.task == 0 or (event.phase is not None and event.phase != self.phase):
             self.task = event.ordinal
             self.phase = event.phase
+
+    def _shorten_replies(self) -> None:
+        """Show the replies before the newest one as beginning and end. The newest is shown whole until it is old.
+
+        Replies are most of a chat, and the newest of them would push out of the window what the user said.
+        """
+        if not self.reply_tokens:
+            return
+        old: list[int] = []
+        was_compacted = self.last_user <= self.compacted_at
+        for group in reversed(self.groups):
+            if len(group.entries) > 1 or group.entries[0].message.role != "assistant" or group.last == self.last_text:
+                continue
+            if self.will_be_short(group):
+                old.append(group.first)
+            if not was_compacted:
+                break  # the turn before has looked at the replies before this one
+        if old:
+            self.shortened = {**self.shortened, **dict.fromkeys(old, self.reply_tokens)}
+            self.shortened_since += tuple(reversed(old))
+
+    def will_be_short(self, group: ToolGroup) -> bool:
+        """Return whether a group is a reply that is shown as beginning and end once it is old."""
+        message = group.entries[0].message
+        return (
+            0 < self.reply_tokens < self.shortened.get(group.first, self.reply_tokens + 1)
+            and len(group.entries) == 1
+            and message.role == "assistant"
+            and group.first not in self.pins
+            and all(isinstance(part, TextPart) for part in message.parts)
+            and len(message.text.encode()) > LONG_REPLY_BYTES * self.reply_tokens
+        )
 
     @property
     def in_loop(self) -> bool:
@@ -335,6 +377,7 @@ class State:
         self.observations = bullets_of(event.checkpoint.get("observations", ()))
         self.observed_to = event.checkpoint.get("observed_to", 0)
         self.masked, self.shortened = frozenset(event.masked), dict(event.shortened)
+        self.shortened_since, self.reply_tokens = (), event.reply_tokens
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]
         self.compacted_at = event.checkpoint["ordinal"]

@@ -36,7 +36,7 @@ from ..history.state import Day, State
 from ..history.tool_groups import LogEntry, ToolGroup
 from ..tokens.budgets import Budgets
 from ..tokens.tokenizer import Counter
-from .fragments import Fragment, FragmentCache, cached, context_key, excerpt, text_fragment
+from .fragments import Fragment, FragmentCache, MessageStep, cached, context_key, excerpt, text_fragment
 from .meta_section import BY_VALUE, ChooseRecords, MetaCut, lay_meta
 from .rows import FORM, LayoutForm, bullet_lines, bullet_text, continued, fenced, is_date, passage_lines, recalled_line
 
@@ -84,7 +84,8 @@ class DynamicLayout:
     bullets: Fragment | None
     strip: FragmentCache
     live_from: int
-    """Index of the first fragment of the live turn."""
+    """Index of the first fragment of the live turn, or of a reply before it that the next turn shows short: nothing
+    before it changes until the next compaction."""
     after_from: int
     """Index of the first of the assistant messages that the caller left at the end: they follow the notes."""
     stop: int
@@ -110,6 +111,12 @@ class DynamicLayout:
     @property
     def after(self) -> Sequence[Fragment]:
         return self.strip.fragments[self.after_from : self.stop]
+
+    @property
+    def begins_with_reply(self) -> bool:
+        """Whether a reply before the live turn stands behind the turn context, since the next turn shows it short."""
+        steps = self.live[0].steps if self.live else ()
+        return isinstance(steps[0], MessageStep) and steps[0].entry.message.role == "assistant" if steps else False
 
     @property
     def fragments(self) -> tuple[Fragment, ...]:
@@ -299,6 +306,7 @@ def lay_dynamic(
         live_from -= 1
     if live_from and state.groups[live_from - 1].last == state.last_user:
         live_from -= 1
+    live_from = _before_long_reply(state, live_from)
     task_upto = int(form.task_first and _is_task_first(state))
     live_from = max(live_from, task_upto)
     after_from = stop
@@ -322,6 +330,15 @@ def lay_dynamic(
     )
 
 
+def _before_long_reply(state: State, live_from: int) -> int:
+    """Index of the newest reply before the live turn if the next user turn will show it short; else `live_from`."""
+    for index in range(live_from - 1, -1, -1):
+        group = state.groups[index]
+        if group.entries[0].message.role != "user":
+            return index if state.will_be_short(group) else live_from
+    return live_from
+
+
 def _strip(state: State, cap_tokens: int, counter: Counter, cache: dict[object, object]) -> FragmentCache:
     key = ("strip", counter.name)
     found = cache.get(key)
@@ -331,6 +348,8 @@ def _strip(state: State, cap_tokens: int, counter: Counter, cache: dict[object, 
         found.extend()
         return found
     strip = FragmentCache(state.groups, state.masked, state.shortened, cap_tokens, state.nonce, counter)
+    if isinstance(found, FragmentCache):
+        strip.resume(found)
     strip.extend()
     cache[key] = strip
     return strip

@@ -449,6 +449,22 @@ class FragmentCache:
             and (last < 0 or self.fragments[last].refs == groups[last].ordinals)
         )
 
+    def resume(self, before: FragmentCache) -> None:
+        """Take over the fragments of an earlier strip of the same groups, up to the first that is shown otherwise."""
+        if not before.fits(self.groups, self.hidden, before.shortened, self._plain.cap_tokens, self.counter):
+            return
+        changed = {first for first, tokens in self.shortened.items() if before.shortened.get(first) != tokens}
+        stop = len(before.fragments)
+        while changed and stop:
+            stop -= 1
+            changed.discard(self.groups[stop].first)
+        self.fragments, self.tokens = before.fragments[:stop], before.tokens[: stop + 1]
+        self.chain = before.chain[: stop + 1]
+        with before._lock:
+            for provider, (messages, offsets) in before.wires.items():
+                known = offsets[: stop + 1]
+                self.wires[provider] = (messages[: known[-1]], known)
+
     def extend(self) -> None:
         """Take in the groups that were added since."""
         fragments = self.fragments

@@ -3,7 +3,8 @@
 All results of one group go back in one user message, results first. Text a person wrote is always a list of one text
 block (the API's own meaning of a string), so that a cache mark can sit on it without changing any other byte.
 
-Cache marks (at most 4): end of the head, end of bullets and observations, where the notes of the call before began,
+Cache marks (at most 4): end of the head; end of bullets and observations, or of what stands before a reply that the
+next turn shows short (the next call begins with the same bytes up to there); where the notes of the call before began;
 where this call's notes begin. Never on a thinking block. Notes are text blocks at the end of the newest user message.
 """
 
@@ -43,6 +44,8 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
         messages += [wire.copy() for wire in wires_of(derived)]
     marks = [len(messages) - 1]
     messages += strip.rendered(NAME, dynamic.task_upto, dynamic.live_from, wires_of)
+    if dynamic.begins_with_reply:
+        marks = [len(messages) - 1]
     if dynamic.context:
         messages += wires_of(dynamic.context)
     before_live = len(messages)

@@ -45,6 +45,9 @@ REPLY_FRACTION = 0.75
 
 REPLY_OF_DYNAMIC = 0.3
 
+OLD_REPLY_FRACTION = 0.04
+"""An older text of the assistant stays whole up to this part of dynamic once anything was compacted."""
+
 LEAST_REPLY_TOKENS = 48
 """A shortened text is not shorter: its reference and a sentence on each side."""
 
@@ -295,6 +298,11 @@ class Budgets(BaseModel):
         """The longest text of the assistant that stays whole where a compaction was due."""
         most = min(_share(self.dynamic_tokens, REPLY_OF_DYNAMIC), _share(self.history_tokens, REPLY_FRACTION))
         return max(LEAST_REPLY_TOKENS, most)
+
+    @property
+    def old_reply_tokens(self) -> int:
+        """What the text of a reply before the newest may take."""
+        return max(LEAST_REPLY_TOKENS, _share(self.dynamic_tokens, OLD_REPLY_FRACTION))
 
     @property
     def cap_tokens(self) -> int:

@@ -141,6 +141,8 @@ class WindowCompacted:
     shortened: dict[int, int] = field(default_factory=dict)
     """First ordinals of kept groups whose text is shown as its beginning and end from now on, with the tokens it may
     take."""
+    reply_tokens: int = 0
+    """What the text of an assistant's reply may take from now on once a newer one is answered; 0: all that it needs."""
     report: CompressionReport
     checkpoint: dict[str, Any]
     """What else a reader needs to go on from here; see `state.State.checkpoint`."""
@@ -272,7 +274,9 @@ def to_record(event: Event) -> JournalRecord:
         case WindowCompacted():
             bullets = ",".join(bullet.model_dump_json() for bullet in event.bullets)
             shortened = {"shortened": list(event.shortened.items())} if event.shortened else {}
-            window = {"kept": event.kept, "masked": event.masked, **shortened, "checkpoint": event.checkpoint}
+            replies = {"reply_tokens": event.reply_tokens} if event.reply_tokens else {}
+            window = {"kept": event.kept, "masked": event.masked, **shortened, **replies}
+            window["checkpoint"] = event.checkpoint
             rest = encoded_body(window)[1:]
             return JournalRecord(
                 "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
@@ -317,6 +321,7 @@ def from_record(record: JournalRecord) -> Event:
                 kept=tuple(tuple(group) for group in body["kept"]),
                 masked=tuple(body.get("masked", ())),
                 shortened=dict(body.get("shortened", ())),
+                reply_tokens=body.get("reply_tokens", 0),
                 report=CompressionReport.model_validate(body["report"]),
                 checkpoint=body["checkpoint"],
             )
