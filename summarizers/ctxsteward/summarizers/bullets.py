@@ -113,6 +113,7 @@ class BulletCandidate:
     values: frozenset[str] = frozenset()
     """Norms of the values that it shows."""
     subject: frozenset[str] = frozenset()
+    is_users: bool = False
     replaces: bool = False
     """Whether it makes another statement stale: never merged into one."""
 
@@ -393,7 +394,12 @@ def fitted(
         if not penalty:
             if candidate.text in repeated or (candidate.values, candidate.subject) in known:
                 continue
-            if candidate.kind not in ("constraint", "decision") and candidate.values and candidate.values <= shown:
+            if (
+                not candidate.is_users
+                and candidate.kind not in ("constraint", "decision")
+                and candidate.values
+                and candidate.values <= shown
+            ):
                 if candidate.worth - COVERED_PENALTY >= FLOOR:
                     waiting.append((candidate, COVERED_PENALTY))  # its turn comes behind all others
                 continue

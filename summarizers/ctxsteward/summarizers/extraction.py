@@ -46,6 +46,7 @@ from .bullets import (
 from .salience import (
     FLOOR,
     PASTED_WORTH,
+    SHORT_REPLY_SENTENCES,
     PlacedSentence,
     SentenceReading,
     Settling,
@@ -136,14 +137,13 @@ def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMat
 
 
 def novelties(everything: Sequence[PlacedSentence]) -> list[float]:
-    """Return for each statement the share of its content words, 0-1, that no other message says."""
-    said_in: dict[str, int] = {}
+    """Return for each statement the share of its content words, 0-1, that no earlier message says."""
+    first_said: dict[str, int] = {}
     for statement in everything:
         for word in statement.reading.subject:
-            if said_in.setdefault(word, statement.order) != statement.order:
-                said_in[word] = -1
+            first_said.setdefault(word, statement.order)
     return [
-        sum(said_in[word] >= 0 for word in statement.reading.subject) / max(1, statement.words)
+        sum(first_said[word] == statement.order for word in statement.reading.subject) / max(1, statement.words)
         for statement in everything
     ]
 
@@ -154,6 +154,8 @@ def _from_statements(
     least = dict(outcome.lifts)
     for old, match in outcome.stale.items():
         least[match.newer] = max(least.get(match.newer, 0.0), _least_worth(everything[old], everything[match.newer]))
+    for index in [i for i in least if everything[i].role == "assistant" and everything[i].among > SHORT_REPLY_SENTENCES]:
+        del least[index]
     candidates: list[BulletCandidate] = []
     previous: PlacedSentence | None = None
     for index, statement in enumerate(everything):
@@ -240,6 +242,7 @@ def _candidate(
         values=reading.norms,
         subject=reading.subject,
         replaces=least_worth > 0,
+        is_users=statement.role == "user",
     )
 
 

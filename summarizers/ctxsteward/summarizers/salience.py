@@ -415,7 +415,7 @@ SHORT_REPLY_SENTENCES = 3
 def standing_worth(statement: PlacedSentence, novelty: float) -> float:
     """Return what a sentence is worth among all of its session, 0-100.
 
-    `novelty` is the share of its content words, 0-1, that no other message at hand says.
+    `novelty` is the share of its content words, 0-1, that no earlier message at hand says.
 
     A user's sentence is weighed by its form: a first sentence, a sentence of few, a long one, one with figures and
     names, one that says something new. The weights are fitted to the development halves of `evals survival`. Of an
@@ -423,10 +423,10 @@ def standing_worth(statement: PlacedSentence, novelty: float) -> float:
     """
     reading = statement.reading
     if statement.role != "user":
-        return reading.worth - 8.0 * math.log(max(1.0, statement.among / SHORT_REPLY_SENTENCES))
+        return reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_REPLY_SENTENCES))
     figures = sum(value.kind not in DISTINCTIVE and value.kind != "name" for value in reading.values)
     score = (
-        3.0 * novelty
+        2.0 * novelty
         + statement.is_first
         - 0.5 * math.log(statement.among)
         + 0.9 * math.log1p(statement.words if reading.text.isascii() else statement.words // 2)
@@ -436,5 +436,5 @@ def standing_worth(statement: PlacedSentence, novelty: float) -> float:
         - 0.8 * reading.text.rstrip("\"'”’ )").endswith(("?", "？"))
         - 0.15 * math.log1p(statement.order)
     )
-    form = min(75.0, 10.0 + 10.0 * score)
+    form = min(95.0, 25.0 + 10.0 * score)
     return max(form, reading.worth) if reading.worth >= CUED_WORTH else form
