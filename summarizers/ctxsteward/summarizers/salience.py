@@ -422,8 +422,9 @@ def standing_worth(statement: PlacedSentence, novelty: float) -> float:
     assistant's reply seldom more than a sentence is needed later, so the sentences of a long one share its chance.
     """
     reading = statement.reading
+    cued = reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_REPLY_SENTENCES))
     if statement.role != "user":
-        return reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_REPLY_SENTENCES))
+        return cued
     figures = sum(value.kind not in DISTINCTIVE and value.kind != "name" for value in reading.values)
     score = (
         2.0 * novelty
@@ -437,4 +438,4 @@ def standing_worth(statement: PlacedSentence, novelty: float) -> float:
         - 0.15 * math.log1p(statement.order)
     )
     form = min(95.0, 25.0 + 10.0 * score)
-    return max(form, reading.worth) if reading.worth >= CUED_WORTH else form
+    return max(form, cued) if cued >= CUED_WORTH else form
