@@ -190,7 +190,7 @@ class Compactor:
         high = min(budgets.bullets_tokens, likely)
         room = budgets.target_tokens + budgets.lent_tokens(high) - window.must_tokens - window.notes_tokens
         floor = LIVE_FLOOR_FRACTION if window.state.in_loop else BULLETS_FLOOR_FRACTION
-        low = int(budgets.bullets_tokens * floor)
+        low = int(budgets.own_bullets_tokens * floor)
         hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)

@@ -281,12 +281,17 @@ class Budgets(BaseModel):
     @property
     def bullets_tokens(self) -> int:
         """The most that bullets may take: of the target, and of recall's share."""
-        own = _share(self.target_tokens, OWN_BULLETS_FRACTION)
+        own = self.own_bullets_tokens
         return own + min(own, _share(self.recall_tokens, BULLETS_FRACTION))
+
+    @property
+    def own_bullets_tokens(self) -> int:
+        """What bullets may take of the target."""
+        return _share(self.target_tokens, OWN_BULLETS_FRACTION)
 
     def lent_tokens(self, bullets_tokens: int) -> int:
         """What so many bullets take of recall's share: what is over their part of the history's target."""
-        return max(0, bullets_tokens - _share(self.target_tokens, OWN_BULLETS_FRACTION))
+        return max(0, bullets_tokens - self.own_bullets_tokens)
 
     @property
     def task_tokens(self) -> int:
