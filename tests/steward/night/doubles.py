@@ -17,6 +17,7 @@ from typing import Any
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
 from ctxsteward.schemas.profile_changes import DriftLevel, DriftLimits, DriftReport
+from ctxsteward.steward.admission import AdmittedRecords
 from ctxsteward.steward.gate.port import GateReport, GuardResult
 from ctxsteward.steward.harvest.batches import (
     Batch,
@@ -31,7 +32,6 @@ from ctxsteward.steward.ledger.facade import Ledger
 from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.night.report import CheckVerdict
 from ctxsteward.steward.night.run import (
-    AdmittedRecords,
     Challenger,
     CommitContext,
     DueTranscripts,
@@ -111,7 +111,7 @@ class Lines:
         vault = self.store.vault(TENANT)
         said = {line for address in self.artifacts for line in json.loads(vault.get(address))}
         found: list[Any] = [SimpleNamespace(text=text, status="active") for text in sorted(said)]
-        return AdmittedRecords(active=found, digest=hashlib.sha256(repr(found).encode()).hexdigest())
+        return AdmittedRecords(active=tuple(found), digest=hashlib.sha256(repr(found).encode()).hexdigest())
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
         made = (

@@ -25,13 +25,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import MetaRecommendation, StoreError
+from ctxsteward.schemas import StoreError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.profile_changes import DriftReport
-from ctxsteward.schemas.recommendation import Review
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.versions import Version, WriterLease
 
+from ..admission import AdmittedRecords
 from ..harvest.batches import (
     BatchFailure,
     BatchRecords,
@@ -74,26 +74,6 @@ class LedgerUpdate:
     """Digest of all observations in it, whatever the order they came in."""
     observations: int
     """How many are in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmittedRecords:
-    """Records after the gates of admission."""
-
-    active: Sequence[MetaRecommendation]
-    """Active records that reach more than one person."""
-    digest: str
-    """Digest of what all records say, without the time since when they say it."""
-    now: str = ""
-    """The night's moment, by which records age; ISO 8601."""
-    reviews: Mapping[str, Review] = field(default_factory=dict)
-    """Decisions of people by record."""
-    statuses: Mapping[str, int] = field(default_factory=dict)
-    """Records by status."""
-    refused: int = 0
-    """Would-be records that their schema refused."""
-    looked_at: int = 0
-    """Drafts that were judged anew tonight."""
 
 
 FittedSlice = tuple[MetaRecord, ...]

@@ -26,6 +26,7 @@ from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.profiles.versions import Version
 
+from ..admission import AdmittedRecords
 from ..erasure import keep_support
 from ..gate.port import EvalGate, GateReport
 from ..gate.settings import configured, with_suites
@@ -34,7 +35,7 @@ from ..ledger.facade import Ledger
 from ..ledger.records import JudgementContext
 from ..night.chain import NightChain, Outcome, moment_of
 from ..night.report import CheckVerdict, WordingReport
-from ..night.run import AdmittedRecords, Challenger, CommitContext, FittedSlice, PromotionResult
+from ..night.run import Challenger, CommitContext, FittedSlice, PromotionResult
 from ..settings import NightSettings
 from .approvals import Approvals
 from .assignment import keeping, running, started
@@ -57,7 +58,7 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     policy = settings.admission.under(head.profile if head else None)
     now = JudgementContext(now=then, policy=policy, reviews=reviews, counter=line_counter())
-    return ledger.judged(now).shared
+    return ledger.judged(now).active
 
 
 class Decisions:
@@ -99,18 +100,7 @@ class Decisions:
         reviews = reviews_of(self._store, self._settings, self._ledger, now)
         head, counter = self._versions.head(), self._slicing.counter
         policy = self._settings.admission.under(head.profile if head else None)
-        judged = self._ledger.judged(
-            JudgementContext(now=now, policy=policy, reviews=reviews, counter=counter, run=run)
-        )
-        return AdmittedRecords(
-            active=judged.shared,
-            digest=judged.digest,
-            now=now,
-            reviews=reviews,
-            statuses={str(status): count for status, count in judged.statuses.items()},
-            refused=len(self._ledger.flawed()),
-            looked_at=judged.looked_at,
-        )
+        return self._ledger.judged(JudgementContext(now=now, policy=policy, reviews=reviews, counter=counter, run=run))
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
         """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
