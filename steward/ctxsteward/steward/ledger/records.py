@@ -111,7 +111,8 @@ def line(draft: Draft, text: str | None = None) -> str:
 
 def content_of(record: MetaRecommendation, key: AddressKey) -> str:
     """HMAC of all that a record says, without its stamps."""
-    stampless = record.model_copy(update={"run": "none", "revision": 1, "validity": _undated(record)})
+    undated = record.validity.model_copy(update={"recorded_at": None})
+    stampless = record.model_copy(update={"run": "none", "revision": 1, "validity": undated})
     return address_of(key, "", "record", stampless.model_dump_json().encode())
 
 
@@ -129,10 +130,6 @@ def stamp_record(
             "validity": record.validity.model_copy(update={"recorded_at": before.recorded_at}),
         }
     return record.model_copy(update=changes)
-
-
-def _undated(record: MetaRecommendation) -> object:
-    return record.validity.model_copy(update={"recorded_at": None})
 
 
 def _fields(
