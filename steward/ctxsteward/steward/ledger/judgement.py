@@ -243,13 +243,13 @@ def support(
     for one in counted:
         who = voice_of(one.observation.principal)
         # runs count by their tasks at these gates, not by who speaks: those of unknown speakers count one by one
-        run = one.origin.session if gate in ("contrast", "seen") and not who else ""
+        run = one.session if gate in ("contrast", "seen") and not who else ""
         voices[who, run].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
 
 
 def _place(one: IndexedObservation, address: Address) -> SupportPlace:
-    session = one.origin.session
+    session = one.session
     people = {one.observation.principal, *(span.principal for span in one.spans)}
     return tuple(sorted({address(session), *(address(subject_of(session, who)) for who in people)}))
 

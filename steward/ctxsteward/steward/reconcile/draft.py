@@ -418,7 +418,7 @@ def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
     rest = [(one, at) for one in chosen for at in range(1, len(one.spans))]
     found: dict[tuple[str, str, int, int], dict[str, Any]] = {}
     for one, at in (*first, *rest):
-        source, session, _ = one.origin
+        source, session = one.source, one.session
         ref, start, stop, address, role, trust, principal, ts, relation = one.spans[at]
         place = (session, ref, start, stop)
         if place not in found:
