@@ -297,7 +297,7 @@ class RecordEvidence:
     def why(self, id: str) -> tuple[EvidenceQuote, ...]:
         """The spans a record rests on, with their words; empty for an id that is not known."""
         evidence = self._evidence(id)
-        return tuple(quotes(evidence, self._cited(evidence)))
+        return tuple(quotes(evidence, self._cited(evidence), self._key))
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy) -> RecordSupport | None:
         """Everybody behind a record; None where it is not known or counts no voices."""
