@@ -77,7 +77,7 @@ everyday word counts 0, a rare one 1."""
 WEIGHTS = Weights(wide=0, date=0.25, recency=0.2)
 """Not `wide`: the sentences beside this one are often about other things. `recency`: the newest value comes first."""
 ALIKE = 0.8
-"""Two sentences that share so many terms of the shorter one say the same; the newer one is shown."""
+"""Two sentences that share this part of the shorter one's terms say the same; the newer one is shown."""
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
@@ -100,6 +100,15 @@ class OwnSentence(NamedTuple):
     def place(self) -> tuple[str, int]:
         """Session and message."""
         return self.session, self.ordinal
+
+    @property
+    def age_key(self) -> tuple[str, int]:
+        """Greater for a newer one."""
+        return self.ts, self.number
+
+    def repeats(self, other: OwnSentence) -> bool:
+        """Whether it says the same as another one."""
+        return len(self.terms & other.terms) >= ALIKE * min(len(self.terms), len(other.terms))
 
 
 class PersonIndex:
@@ -323,8 +332,8 @@ def fit_sentences(ranked: Iterable[OwnSentence], room_tokens: int, counter: Coun
     for sentence in ranked:
         if room_tokens - used_tokens < LEAST_TOKENS:
             break
-        same = next((other for other in taken if _say_the_same(sentence, other)), None)
-        if same is not None and (same.place == sentence.place or _newness(same) > _newness(sentence)):
+        same = next((other for other in taken if sentence.repeats(other)), None)
+        if same is not None and (same.place == sentence.place or same.age_key > sentence.age_key):
             continue
         trial = [other for other in taken if other is not same] + [sentence]
         tokens = counter.text("".join(f"{row}\n" for _, _, row in message_rows(trial)))
@@ -336,7 +345,7 @@ def fit_sentences(ranked: Iterable[OwnSentence], room_tokens: int, counter: Coun
 def message_rows(chosen: Iterable[OwnSentence]) -> list[tuple[str, int, str]]:
     """Return session, ordinal and row of each message, the newest first; a day that the row above has is left out."""
     messages: dict[tuple[str, int], list[OwnSentence]] = {}
-    for sentence in sorted(chosen, key=_newness, reverse=True):
+    for sentence in sorted(chosen, key=lambda one: one.age_key, reverse=True):
         messages.setdefault(sentence.place, []).append(sentence)
     rows: list[tuple[str, int, str]] = []
     day = ""
@@ -349,14 +358,6 @@ def message_rows(chosen: Iterable[OwnSentence]) -> list[tuple[str, int, str]]:
         row = f"{pointer(session, f'§{ordinal}')}{'' if day == above else f' {day}'}: {text}"
         rows.append((session, ordinal, continued(row)))
     return rows
-
-
-def _newness(sentence: OwnSentence) -> tuple[str, int]:
-    return sentence.ts, sentence.number
-
-
-def _say_the_same(one: OwnSentence, other: OwnSentence) -> bool:
-    return len(one.terms & other.terms) >= ALIKE * min(len(one.terms), len(other.terms))
 
 
 def _said(log: Log, start: int, stop: int, principal: str) -> Iterator[tuple[LogEntry, bool]]:
@@ -406,13 +407,11 @@ def shown_lines(session: Session, chosen: RecallSelected) -> FactLines:
         findings.append(unavailable(error))
         token = None
     rows = {line: row for line in chosen.earlier if (row := known.rows.get(line)) is not None}
-    findings += [_erased(line) for line in chosen.earlier if line in known.rows and line not in rows]
+    for line in chosen.earlier:
+        if line in known.rows and line not in rows:
+            text = f"{line.session}§{line.ordinal} was erased and is left out"
+            findings.append(Finding(kind="earlier_line_erased", field="dynamic", text=text))
     return FactLines(facts.lines, tuple(findings), token, tuple(rows.values()))
-
-
-def _erased(line: EarlierLine) -> Finding:
-    text = f"{line.session}§{line.ordinal} was erased and is left out"
-    return Finding(kind="earlier_line_erased", field="dynamic", text=text)
 
 
 def unavailable(error: StoreError) -> Finding:
