@@ -45,6 +45,10 @@ if lies_in_memory():
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None
 
+# No test speaks TLS, and every client of a model would read the machine's certificates: a folder without one is quick.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).with_name("golden"))
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts a background job with interrupts ignored, and processes that tests interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
