@@ -1,4 +1,4 @@
-"""Stores after one night on the shipped transcripts: the night is played once, and copied."""
+"""Stores after one night on the shipped transcripts: the night is played once, in worker processes, and copied."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from shutil import copytree
 
 import pytest
 
+from ctxsteward.steward.ingest.worker_pool import InProcess
+
 from .scenes import Desk, people, run
+
+
+@pytest.fixture(autouse=True)
+def _harvested_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nights of tests start no processes; those that are played once for many tests do."""
+    monkeypatch.setattr("ctxsteward.steward.setup.WorkerPool", lambda worker, count, limits: InProcess(worker))
 
 
 @pytest.fixture(scope="session")
