@@ -7,15 +7,18 @@ from shutil import copytree
 
 import pytest
 
+from ctxsteward.steward.gate.suite import shipped
 from ctxsteward.steward.ingest.worker_pool import InProcess
 
 from .scenes import Desk, people, run
 
 
 @pytest.fixture(autouse=True)
-def _harvested_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nights of tests start no processes; those that are played once for many tests do."""
+def _short_nights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No processes, and one of the gate's shipped cases; a night that is played once for many tests has all of it."""
     monkeypatch.setattr("ctxsteward.steward.setup.WorkerPool", lambda worker, count, limits: InProcess(worker))
+    one_case = shipped().model_copy(update={"cases": shipped().cases[:1]})
+    monkeypatch.setattr("ctxsteward.steward.gate.settings.shipped", lambda: one_case)
 
 
 @pytest.fixture(scope="session")
