@@ -105,7 +105,7 @@ def test_a_shipped_night_has_the_date_of_today(tmp_path: Path) -> None:
     clock = datetime.fromisoformat(f"{today}T22:00:00+00:00").timestamp()
     here = replace(of_this_process(), clock=lambda: clock)
     with steward_running.ready(NightOptions(store=f"file:{tmp_path / 'store'}", tenant="default"), here) as night:
-        report, _ = steward_running.run_prepared(night, lambda stage: None)
+        report = steward_running.run_prepared(night, lambda stage: None)
 
     assert all(map(is_shipped, night.settings.sources))
     assert (report.night, report.outcome, report.version) == (today, "promoted", 2)

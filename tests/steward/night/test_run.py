@@ -10,7 +10,8 @@ import pytest
 
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.schemas.profile_changes import DriftLevel
-from ctxsteward.steward.harvest.batches import DueTranscript, batched
+from ctxsteward.steward.harvest.batches import batched
+from ctxsteward.steward.ingest.items import SourceItem
 from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.maintenance.fsck import fsck
@@ -195,12 +196,12 @@ def test_no_word_of_a_transcript_and_no_name_is_in_plain(store: Store, folder: P
 
 
 def test_batches_do_not_depend_on_order_and_a_new_item_changes_one() -> None:
-    items = [DueTranscript("s", f"{n}.json", "v1") for n in range(3_000)]
+    items = [SourceItem("s", f"{n}.json", "v1") for n in range(3_000)]
     before = {batch[0]: batch for batch in batched(items, 500)}
     shuffled = items.copy()
     Random(3).shuffle(shuffled)
     assert {batch[0]: batch for batch in batched(shuffled, 500)} == before
     assert sorted(item for batch in before.values() for item in batch) == sorted(items)
     assert all(200 <= len(batch) <= 1_000 for batch in before.values())
-    after = set(batched([*items, DueTranscript("s", "new.json", "v1")], 500))
+    after = set(batched([*items, SourceItem("s", "new.json", "v1")], 500))
     assert len(after - set(before.values())) == 1
