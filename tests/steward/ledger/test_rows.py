@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
 
@@ -26,7 +25,7 @@ def test_a_claim_is_read_back_as_it_was_written(claim: Claim) -> None:
 @settings(max_examples=examples(100))
 @given(st.from_type(RecordStanding), st.none() | st.text(min_size=1))
 def test_a_standing_is_read_back_as_it_was_written(standing: RecordStanding, when: str | None) -> None:
-    standing = replace(standing, replaced_at=when, superseded_by=standing.superseded_by or None)
+    standing = standing._replace(replaced_at=when, superseded_by=standing.superseded_by or None)
     assert standing_of(standing_row(standing)) == standing
 
 

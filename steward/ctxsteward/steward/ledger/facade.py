@@ -40,7 +40,7 @@ from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.journal.erasures import Deletion, ErasureRequest
 from ctxsteward.store.sqlite_file import IN_MEMORY
 
-from ..admission import AdmissionPolicy
+from ..admission import AdmissionPolicy, AdmittedRecords
 from ..artifacts.artifact import Artifact, EvidenceQuote
 from ..artifacts.storage import ArtifactStore, possible_speakers
 from ..erasure import RecordSupport, tell_ledger
@@ -51,7 +51,7 @@ from ..reconcile.sketches import SKETCH
 from .database import LedgerDatabase, drafts_of
 from .index import ObservationIndex
 from .judgement import RecordBasis, RecordEvidence
-from .records import JudgedRecords, JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
+from .records import JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
 from .status import RecordStatuses
 
 _COLUMNS = ", ".join(RecordUse._fields)
@@ -356,7 +356,7 @@ class Ledger:
         self._refresh(as_of.counter)
         yield from self._records.each(as_of)
 
-    def judged(self, as_of: JudgementContext = PLAIN) -> JudgedRecords:
+    def judged(self, as_of: JudgementContext = PLAIN) -> AdmittedRecords:
         """What `records` comes to, without writing out what concerns one person alone."""
         with self._db.writing():
             self._refresh(as_of.counter, for_many=True)
