@@ -155,13 +155,12 @@ def test_forks_are_one_conversation_with_what_they_were_forked_from(store: Store
 # -- what is shown of them -----------------------------------------------------------------------------------------
 
 
-def test_the_newest_value_stands_first(store: Store) -> None:
+def test_the_newest_value_stands_first_and_an_undated_one_last(store: Store) -> None:
     say(store, "a-later", "My budget is 900 euros now.", ts="2026-05-01T00:00:00")
     say(store, "b-earlier", "I set a budget of 700 euros for the trip.", ts="2026-03-01T00:00:00")
-    assert [row.partition(" ")[0] for row in asked(store, text="What is my budget in euros?")] == [
-        "a-later§1",
-        "b-earlier§1",
-    ]
+    say(store, "c-undated", "A budget of 500 euros would suit us.")
+    openings = [row.partition(":")[0] for row in asked(store, text="What is my budget in euros?")]
+    assert openings == ["a-later§1 2026-05-01", "b-earlier§1 2026-03-01", "c-undated§1"]
 
 
 def test_of_two_that_say_the_same_the_newer_one_is_shown(store: Store) -> None:

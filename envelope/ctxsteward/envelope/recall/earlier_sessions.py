@@ -72,8 +72,8 @@ CANDIDATES = 60
 LEAST_TOKENS = 8
 """No row is shorter."""
 LEAST_MET, LEAST_MET_UNASKED = 0.7, 2.0
-"""How rare those words of a question, or of a turn that asks nothing, must be together that the person has used; an
-everyday word counts 0, a rare one 1."""
+"""The words of a turn that the person has used before must be so rare together: of a question, and of a turn that asks
+nothing. An everyday word counts 0, a rare one 1."""
 WEIGHTS = Weights(wide=0, date=0.25, recency=0.2)
 """Not `wide`: the sentences beside this one are often about other things. `recency`: the newest value comes first."""
 ALIKE = 0.8
@@ -85,7 +85,7 @@ class OwnSentence(NamedTuple):
     """A sentence of a person."""
 
     number: int
-    """In the index."""
+    """Its ordinal in the index."""
     session: str
     ordinal: int
     start: int
@@ -103,7 +103,7 @@ class OwnSentence(NamedTuple):
 
     @property
     def age_key(self) -> tuple[str, int]:
-        """Greater for a newer one."""
+        """Sorts sentences from the oldest to the newest."""
         return self.ts, self.number
 
     def repeats(self, other: OwnSentence) -> bool:
@@ -127,7 +127,7 @@ class PersonIndex:
         self._numbers: dict[str, list[int]] = {}
         """By session, the numbers of its sentences."""
         self._questions: dict[str, list[str]] = {}
-        """By session, terms of the assistant's last question that the person has not answered yet."""
+        """By session, terms of the last questions of the assistant that the person has not answered yet."""
 
     def add(self, session: str, messages: Iterable[tuple[LogEntry, bool]]) -> None:
         """Take the next messages of a session; with each, whether it is the person's."""
@@ -143,12 +143,12 @@ class PersonIndex:
             asked_terms, ts = self._questions.pop(session, []), entry.event.ts or ""
             date_terms = terms(date_words(ts)) if ts else ()
             for start, stop, words in own_sentences(text):
-                number, found = len(self._sentences), frozenset(words)
+                number, line = len(self._sentences), " ".join(text[start:stop].split())
+                sentence = OwnSentence(number, session, entry.ordinal, start, stop, line, frozenset(words), ts)
+                self._sentences.append(sentence)
+                numbers.append(number)
                 unit = IndexedUnit(terms=words + asked_terms, sitting=session, date_terms=date_terms)
                 self._index.add(number, unit)
-                numbers.append(number)
-                said = " ".join(text[start:stop].split())
-                self._sentences.append(OwnSentence(number, session, entry.ordinal, start, stop, said, found, ts))
                 asked_terms = []  # of several sentences the first one is the answer
 
     def find(self, question: str, hidden: Iterable[str]) -> list[OwnSentence]:
@@ -159,7 +159,7 @@ class PersonIndex:
             return []
         skip = {number for session in hidden for number in self._numbers.get(session, ())}
         ranked = self._index.rank(terms(question), question, WEIGHTS, skip=skip, limit=CANDIDATES)
-        # Without the signal `asked` a sentence shares no word with the question: it is new, or its session is good.
+        # Without the signal `asked` a sentence shares no word with the question: only its session or its age ranks it.
         return [self._sentences[scored.ordinal] for scored in ranked if "asked" in scored.signals]
 
 
@@ -175,9 +175,9 @@ def own_sentences(text: str) -> Iterator[tuple[int, int, list[str]]]:
     own = mask_foreign_text(text)
     for first, last in _own_parts(text):
         for start, stop in sentences(own, first, last):
-            said = text[start:stop]
-            if own[start:stop] == said and said[0] not in "[(" and not ASKS.search(said):
-                words = terms(said)
+            sentence = text[start:stop]
+            if own[start:stop] == sentence and sentence[0] not in "[(" and not ASKS.search(sentence):
+                words = terms(sentence)
                 if MIN_TERMS <= len(set(words)) <= MAX_TERMS:
                     yield start, stop, words
 
@@ -345,17 +345,17 @@ def fit_sentences(ranked: Iterable[OwnSentence], room_tokens: int, counter: Coun
 def message_rows(chosen: Iterable[OwnSentence]) -> list[tuple[str, int, str]]:
     """Return session, ordinal and row of each message, the newest first; a day that the row above has is left out."""
     messages: dict[tuple[str, int], list[OwnSentence]] = {}
-    for sentence in sorted(chosen, key=lambda one: one.age_key, reverse=True):
+    for sentence in sorted(chosen, key=lambda sentence: sentence.age_key, reverse=True):
         messages.setdefault(sentence.place, []).append(sentence)
     rows: list[tuple[str, int, str]] = []
     day = ""
-    for (session, ordinal), said in messages.items():
-        said.sort(key=lambda one: one.start)
-        text = said[0].text
-        for before, after in pairwise(said):
+    for (session, ordinal), group in messages.items():
+        group.sort(key=lambda sentence: sentence.start)
+        text = group[0].text
+        for before, after in pairwise(group):
             text += f" {after.text}" if after.start - before.stop <= 2 else f" {GAP} {after.text}"
-        above, day = day, said[0].ts[:10]
-        row = f"{pointer(session, f'§{ordinal}')}{'' if day == above else f' {day}'}: {text}"
+        above, day = day, group[0].ts[:10]
+        row = f"{pointer(session, f'§{ordinal}')}{'' if day in ('', above) else f' {day}'}: {text}"
         rows.append((session, ordinal, continued(row)))
     return rows
 

@@ -61,7 +61,7 @@ _PERSONAL = re.compile(
     r"|我的|我们|咱们|[我你](?:之前|刚才|上次)?说过",
     re.IGNORECASE,
 )
-"""In a question: it refers to the conversation, however everyday its words are."""
+"""A question that holds one of these refers to the conversation, however everyday its words are."""
 QUOTED_TIMES = 3
 """So often more does a quoted word count."""
 _MONTHS = (

@@ -196,11 +196,11 @@ class SessionIndex:
         return PERHAPS if is_quote else 0.0
 
     def met(self, rarity: Mapping[str, float]) -> float:
-        """Return how rare the words of a turn are together that the session has spoken of."""
+        """Return the summed rarity of the words of a turn that the session has spoken of."""
         return sum(rarity[term] for term, units in self._spread(rarity).items() if units)
 
     def _spread(self, query: Iterable[str]) -> dict[str, int]:
-        """How many units hold each term; if no unit does, on how many days it is a word of the date."""
+        """Return how many units hold each term; for a term of dates alone, how many days have it."""
         held = {term: self._postings.spread(term) for term in query}
         if len(self._sitting_starts) > 1:
             held |= {term: len(self._dated[term]) for term, units in held.items() if not units and term in self._dated}
