@@ -218,14 +218,6 @@ def test_gc_keeps_what_nights_rest_on_and_status_says_how_it_stands(tmp_path: Pa
     assert found.last[0][0].counts["harvested"] == 15
 
 
-def test_a_full_night_reads_everything_again_and_changes_nothing(tmp_path: Path) -> None:
-    fill(tmp_path / "in", 15)
-    settings = settings_of(tmp_path)
-    first = night(settings)
-    full = night(settings.model_copy(update={"full": True}))
-    assert (full.count("harvested"), full.outcome, full.final) == (15, "unchanged", first.final)
-
-
 def test_nobody_hears_of_what_one_person_wants(tmp_path: Path) -> None:
     for number in range(10):
         say(tmp_path / "in", f"{number}", PERSONAL[0], principal="ada", seconds=NOON + number)

@@ -17,7 +17,7 @@ from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
 
-from .doubles import KEYS, PROFILE, SETTINGS, TENANT, Lines, shell, some, write
+from .doubles import PROFILE, SETTINGS, TENANT, Lines, shell, some, write
 
 
 @pytest.fixture
@@ -171,27 +171,6 @@ def test_what_a_check_stops_is_not_committed_and_the_night_is_kept(
     report = run_night(shell(store, lines))
     assert (report.outcome, report.exit_code, report.number) == (outcome, code, 1)
     assert (store.profiles(PROFILE, tenant=TENANT).head() is not None) == (outcome == "promoted")
-
-
-def test_seven_days_in_any_order_and_twice_end_alike(tmp_path: Path) -> None:
-    days = {f"2026-11-{15 + day}": some(6, start=6 * day) for day in range(7)}
-    finals = set()
-    for number in range(4):
-        order = list(days)
-        Random(number).shuffle(order)
-        with open_store(f"file:{tmp_path / str(number)}", keys=KEYS) as store:
-            lines = Lines(store, tmp_path / f"in{number}")
-            for day in order:
-                write(lines.folder, days[day])
-                report = run_night(shell(store, lines, night=day))
-            before = governed(store)
-            for day in order:
-                again = run_night(shell(store, lines, night=day))
-                assert (again.outcome, again.final) == ("unchanged", report.final)
-            assert governed(store) == before
-            finals.add((report.final, report.night))
-    assert len(finals) == 1
-    assert report.night == "2026-11-21"
 
 
 def test_gc_and_fsck_know_what_a_night_leaves(store: Store, folder: Path) -> None:
