@@ -300,8 +300,8 @@ def _on_dask(distributed: Any, workers: int) -> float:
 
 def _batches(settings: NightSettings) -> Iterator[Any]:
     with open_night(settings, of_this_process()) as opening:
-        due = opening.due({})
-        for items in batched(due.items, BATCH):
+        due, _ = opening.due({})
+        for items in batched(due, BATCH):
             yield opening.records.batch(items)
 
 

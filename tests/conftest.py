@@ -45,6 +45,10 @@ if lies_in_memory():
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None
 
+# No test speaks TLS, and every client of a model would read the machine's certificates: a folder without one is quick.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).with_name("golden"))
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts a background job with interrupts ignored, and processes that tests interrupt would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -75,8 +79,8 @@ LONG = (
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
 
 
-TOGETHER = ("tests/flows/", "tests/store/objects/", "tests/browser/")
-"""Folders whose files share a server that is long in starting: all of them go to one process."""
+TOGETHER = ("tests/flows/", "tests/store/objects/", "tests/browser/", "tests/envelope/audit/")
+"""Folders whose files share what is long in starting: all of them go to one process."""
 APART = (
     "tests/store/crashes/test_crash_points.py",
     "tests/store/replication/test_outage.py",
@@ -86,6 +90,7 @@ APART = (
 OF_THE_CODE = (
     "tests/test_house.py",
     "tests/test_architecture.py",
+    "tests/test_extras.py",
     "tests/schemas/test_findings.py",
     "tests/test_named_things.py",
     "tests/test_plain_english.py",

@@ -173,7 +173,12 @@ def is_other_code(mutant: Mutant, source: bytes) -> bool:
         new = ast.parse(source[: mutant.start] + mutant.now.encode() + source[mutant.stop :])
     except SyntaxError:
         return False
-    return ast.dump(new) != ast.dump(ast.parse(source))
+    return ast.dump(new) != _dumped(source)
+
+
+@cache
+def _dumped(source: bytes) -> str:
+    return ast.dump(ast.parse(source))
 
 
 @cache

@@ -21,6 +21,8 @@ import click
 
 from ctxsteward.console.cli import cli
 
+from .house import modules
+
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 HISTORY = frozenset(("CHANGELOG.md",))
@@ -92,7 +94,8 @@ def documents() -> Iterator[Text]:
 
 @cache
 def parsed(path: str) -> ast.Module:
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    read = {module.path: module.tree for module in modules()} if path.startswith(ROOMS) else {}
+    return read.get(ROOT / path) or ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
 
 class Facts(NamedTuple):

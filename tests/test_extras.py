@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -25,10 +25,13 @@ import pytest
 from ctxsteward.console.terminal.failures import EXTRAS
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 
+from .house import PREFIX, modules
+
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 TABLE: dict[str, dict[str, list[str]]] = PROJECT["tool"]["ctxsteward"]["extras"]
 ASKED: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+SOURCES = {f"{PREFIX}{module.name}": module for module in modules() if module.path.name != "__main__.py"}
 OWNED = {f"ctxsteward.{owner}" for row in TABLE.values() for owner in row["owners"]}
 NO_EXTRA = {"litellm"}
 """Rows of the table for packages that a user of an integration has already."""
@@ -54,15 +57,9 @@ class Imported(NamedTuple):
     name: str
 
 
-def sources() -> Iterator[tuple[str, Path]]:
-    for path in sorted(ROOT.glob("*/ctxsteward/**/*.py")):
-        if path.name != "__main__.py":
-            yield ".".join(path.relative_to(ROOT).with_suffix("").parts[1:]).removesuffix(".__init__"), path
-
-
-def imports(tree: ast.AST, module: str) -> Iterator[Imported]:
+def imports(nodes: Iterable[ast.AST], module: str) -> Iterator[Imported]:
     """All imports of other packages, at the top and inside functions; `import_module` with a constant name, too."""
-    for node in ast.walk(tree):
+    for node in nodes:
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -109,10 +106,8 @@ def faults(found: Iterator[Imported], always: set[str]) -> list[str]:
 
 
 def test_a_package_of_an_extra_is_imported_only_where_the_table_says() -> None:
-    always, found = (
-        always_there(),
-        [one for module, path in sources() for one in imports(ast.parse(path.read_text(encoding="utf-8")), module)],
-    )
+    found = [one for name, module in SOURCES.items() for one in imports(module.nodes, name)]
+    always = always_there()
     assert len(found) > 300
     assert faults(iter(found), always) == []
 
@@ -122,18 +117,18 @@ def test_a_package_of_an_extra_is_imported_only_where_the_table_says() -> None:
     ["import rensa", "def f():\n    from boto3 import client", "import_module('stamina')", "import nobody_knows_it"],
 )
 def test_an_import_elsewhere_is_found(code: str) -> None:
-    assert len(faults(imports(ast.parse(code), "ctxsteward.envelope.recall.room"), always_there())) == 1
+    assert len(faults(imports(ast.walk(ast.parse(code)), "ctxsteward.envelope.recall.room"), always_there())) == 1
 
 
 def test_a_module_that_owns_an_extra_imports_it() -> None:
-    written = {module: path.read_text(encoding="utf-8") for module, path in sources()}
     for extra, row in TABLE.items():
         for owner in row["owners"]:
             needs = [one for other in TABLE.values() if owner in other["owners"] for one in other["brings"]]
-            tree = ast.parse(written[f"ctxsteward.{owner}"])
-            own = [one.name for one in imports(tree, owner) if any(is_of(package, one.name) for package in needs)]
-            through = [name for name in OWNED if name.rpartition(".")[2] in written[f"ctxsteward.{owner}"]]
-            assert own or through or "import_module(" in written[f"ctxsteward.{owner}"], (extra, owner)
+            module = SOURCES[f"ctxsteward.{owner}"]
+            brought = {one.name for one in imports(module.nodes, owner)}
+            own = [name for name in brought if any(is_of(package, name) for package in needs)]
+            through = [name for name in OWNED if name.rpartition(".")[2] in module.text]
+            assert own or through or "import_module(" in module.text, (extra, owner)
 
 
 def test_the_table_names_every_extra_that_brings_packages() -> None:
@@ -181,21 +176,12 @@ IMPORTING = """
 failed = {}
 for name in json.loads(sys.argv[2]):
     try:
-        import_module(name)
+        module = import_module(name)
+        for each in getattr(module, "__all__", ()):
+            getattr(module, each)
     except Exception as error:
         failed[name] = f"{type(error).__name__}: {error}"
 print(json.dumps(failed))
-"""
-DOORS = """
-told = {}
-for name in json.loads(sys.argv[2]):
-    door = import_module(name)
-    for each in door.__all__:
-        try:
-            getattr(door, each)
-        except ImportError as error:
-            told[f"{name}.{each}"] = str(error)
-print(json.dumps(told))
 """
 
 
@@ -211,40 +197,17 @@ def without(gone: list[str], code: str, names: list[str]) -> dict[str, str]:
 EVERY = sorted({package for row in TABLE.values() for package in row["brings"]})
 
 
-def test_every_other_module_is_imported_without_any_extra() -> None:
-    names = [module for module, _ in sources() if module not in OWNED]
+def test_every_other_module_is_imported_without_any_extra_and_packages_give_every_name() -> None:
+    names = [name for name in SOURCES if name not in OWNED]
     assert len(names) > 300
+    assert sum(SOURCES[name].is_package and "__all__" in SOURCES[name].text for name in names) >= 8
     assert without(EVERY, IMPORTING, names) == {}
 
 
-def test_packages_give_every_name_without_extras() -> None:
-    doors = [
-        ".".join(path.relative_to(ROOT).parts[1:-1])
-        for path in sorted(ROOT.glob("*/ctxsteward/**/__init__.py"))
-        if "__all__" in path.read_text(encoding="utf-8")
-    ]
-    assert len(doors) >= 8
-    assert without(EVERY, DOORS, doors) == {}
-
-
-def test_the_envelopes_names_are_all_there_without_extras_and_a_missing_sdk_is_an_import_error() -> None:
-    code = """
+MAKING = """
 from ctxsteward.envelope import *
-import ctxsteward.envelope as door
-
-said = {"hasattr": str(all(hasattr(door, name) for name in dir(door)))}
-try:
-    wrap(object(), open_store("memory:"))
-except ImportError as error:
-    said["wrap"] = str(error)
-print(json.dumps(said))
-"""
-    said = without(EVERY, code, [])
-    assert said["hasattr"] == "True"
-    assert said["wrap"].endswith("pip install 'ctxsteward[openai]' or 'ctxsteward[anthropic]'")
-
-
-MODELS = """
+from ctxsteward.envelope.recall.strategies import Multilingual, selector_named
+from ctxsteward.schemas import InputError
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer, OpenAIModel
 
 
@@ -254,29 +217,10 @@ class Mine:
 
 told = {}
 for name, make in {
-    "governed": lambda: GovernedModel(Mine()), "summarizer": lambda: ModelSummarizer(Mine()),
-    "openai": lambda: OpenAIModel("gpt-4o-mini"),
+    "wrapped": lambda: wrap(object(), open_store("memory:")), "governed": lambda: GovernedModel(Mine()),
+    "summarizer": lambda: ModelSummarizer(Mine()), "openai": lambda: OpenAIModel("gpt-4o-mini"),
+    "weights": Multilingual, "selector": lambda: selector_named("semantic"),
 }.items():
-    try:
-        make()
-    except ImportError as error:
-        told[name] = str(error)
-print(json.dumps(told))
-"""
-
-
-def test_what_asks_a_model_says_what_is_missing_when_it_is_made() -> None:
-    told = without(EVERY, MODELS, [])
-    assert sorted(told) == ["governed", "openai", "summarizer"]
-    assert all("pip install 'ctxsteward[openai]'" in text for text in told.values())
-
-
-EMBEDDING = """
-from ctxsteward.envelope.recall.strategies import Multilingual, selector_named
-from ctxsteward.schemas import InputError
-
-told = {}
-for name, make in {"weights": Multilingual, "selector": lambda: selector_named("semantic")}.items():
     try:
         make()
     except (ImportError, InputError) as error:
@@ -285,10 +229,11 @@ print(json.dumps(told))
 """
 
 
-def test_what_ranks_by_embeddings_says_what_is_missing_when_it_is_made() -> None:
-    told = without(EVERY, EMBEDDING, [])
-    assert sorted(told) == ["selector", "weights"]
-    assert all("pip install 'ctxsteward[dense]'" in text for text in told.values())
+def test_what_needs_an_extra_says_so_when_it_is_made() -> None:
+    told = without(EVERY, MAKING, [])
+    extras = {name: "dense" if name in ("weights", "selector") else "openai" for name in told}
+    assert sorted(told) == ["governed", "openai", "selector", "summarizer", "weights", "wrapped"]
+    assert [name for name, text in told.items() if f"pip install 'ctxsteward[{extras[name]}]'" not in text] == []
 
 
 LISTING = """

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from importlib.resources import files
@@ -458,7 +460,11 @@ def test_an_interrupt_is_quiet() -> None:
     process = _script(
         "build", "-", "--store", "memory:", stdin=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )
-    time.sleep(1.5)  # it waits for stdin by then
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    while int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, b"\0" * 4), sys.byteorder):
+        time.sleep(0.01)  # until it has read that, and waits for more
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "")

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
@@ -17,6 +18,10 @@ from click.testing import CliRunner, Result
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.cost import EVERYTHING, OURS, CostRow
 from ctxsteward.evals.suites.catalogue import NAMES
+from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup
+from ctxsteward.evals.suites.results import play_one
+from ctxsteward.evals.survival.measure import measure
+from ctxsteward.evals.survival.play import SurvivalRow
 from ctxsteward.schemas.eval_result import EvalResult
 
 SOURCES = os.pathsep.join(part for part in sys.path if part)
@@ -26,6 +31,20 @@ schema_version: 1
 gates: {verbatim: {last_user: {at_least: 1}, last_assistant: {at_least: 1}, within_budget: {at_least: 1}}}
 """
 IMPOSSIBLE = "schema_version: 1\ngates:\n  verbatim:\n    last_place: {above: 1}\n"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _each_scenario_is_played_once() -> Iterator[None]:
+    """What a playing gives is the same each time (`tests/evals/suites/test_results.py`); here it is told."""
+    kept: dict[tuple[Draw, str], ScenarioResult] = {}
+
+    def play(draw: Draw, setup: Setup) -> ScenarioResult:
+        key = (draw, str(setup.describe()))
+        return kept[key] if key in kept else kept.setdefault(key, play_one(draw, setup))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ctxsteward.console.commands.suites.play_one", play)
+        yield
 
 
 def run(*args: str, code: int = 0, **environment: str) -> Result:
@@ -272,15 +291,16 @@ def test_another_strategy_is_another_figure(locomo: str) -> None:
 # -- survival ------------------------------------------------------------------------------------------------
 
 
-def test_survival_is_an_object_a_budget_and_strategy() -> None:
+def test_survival_is_an_object_a_budget_and_strategy_and_a_table_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = list[SurvivalRow]()
+    patched = "ctxsteward.console.commands.survival.measure"
+    monkeypatch.setattr(patched, lambda *asked, **how: measured or measured.extend(measure(*asked, **how)) or measured)
     rows = [json.loads(line) for line in run("survival", "--kind", "updates", "--json").stdout.splitlines()]
     assert {(row["suite"], row["half"], row["kind"], row["statements"], row["updates"]) for row in rows} == {
         ("survival", "dev", "updates", 96, 64)
     }
     assert {(row["strategy"], row["budget"]) for row in rows} >= {("ours", 0.1), ("oracle", 0.2), ("random", 0.2)}
 
-
-def test_survival_is_a_table_for_people() -> None:
     out = run("survival", "--kind", "updates").stdout
     assert "updates, dev: 96 statements shown, % / stale" in out
     assert "compactions per user turn" in out

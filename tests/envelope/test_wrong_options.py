@@ -169,7 +169,9 @@ WITHOUT = """
 import os
 import sys
 from ctxsteward.envelope import EnvelopeBuilder
+from ctxsteward.envelope.tokens.tokenizer import load_tokenizer
 from ctxsteward.schemas import InputError
+load_tokenizer("o200k_base")
 for missing, selector in {cases!r}:
     if child := os.fork():
         os.waitpid(child, 0)

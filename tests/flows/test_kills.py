@@ -16,7 +16,8 @@ from prefect import flow
 
 from ctxsteward.envelope.store import open_store
 from ctxsteward.flows.night import harvest_batch, meta_steward_nightly, on_prefect
-from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript, batched
+from ctxsteward.steward.harvest.batches import BatchRecords, batched
+from ctxsteward.steward.ingest.items import SourceItem
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.store.crypto.keyring import file_keys
 
@@ -64,7 +65,7 @@ def keys(tmp_path: Path) -> Path:
 
 def batches(settings: NightSettings) -> int:
     """How many there are: which transcripts are dealt together depends on where they lie."""
-    items = [DueTranscript(settings.sources[0], f"{n:05}.json", "") for n in range(TRANSCRIPTS)]
+    items = [SourceItem(settings.sources[0], f"{n:05}.json", "") for n in range(TRANSCRIPTS)]
     return sum(1 for _ in batched(items, BATCH))
 
 
@@ -98,7 +99,7 @@ def test_a_killed_flow_is_repeated_and_does_no_finished_batch_twice(tmp_path: Pa
 
 def test_a_finished_task_is_found_by_prefect_alone(tmp_path: Path, keys: Path) -> None:
     settings = prepared(tmp_path / "one", keys)
-    items = tuple(DueTranscript(settings.sources[0], f"{n:05}.json", "") for n in range(3))
+    items = tuple(SourceItem(settings.sources[0], f"{n:05}.json", "") for n in range(3))
     seen: list[tuple[str | None, Any]] = []
     task = harvest_batch.with_options(result_storage=tmp_path / "results")
     with open_store(settings.store) as store:
@@ -119,7 +120,7 @@ def test_a_batch_that_breaks_fails_alone_and_says_no_word_of_a_transcript(
     tmp_path: Path, keys: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = prepared(tmp_path / "one", keys)
-    broken, whole = (DueTranscript("no/source", "a.json", ""),), (DueTranscript(settings.sources[0], "00001.json", ""),)
+    broken, whole = (SourceItem("no/source", "a.json", ""),), (SourceItem(settings.sources[0], "00001.json", ""),)
     with open_store(settings.store) as store:
         records = BatchRecords(store, "default", "support", extractor="x")
 

@@ -8,8 +8,8 @@ answer. Where another night of the profile is under way, this one waits as long 
 killed is taken over: on its own machine at once, on another when its lease has run out. A night over nothing (no such
 profile, no transcript in a source) fails before it begins.
 
-A task gets names of transcripts and returns the address of its result, never a body. Its cache key is its batch alone,
-and the address of a batch is a digest of its input. Results are persisted, so a run that is repeated after a kill finds
+A task gets names of transcripts and returns the address of its result, never a body. Its cache key is the address of
+its batch, a digest of what it reads. Results are persisted, so a run that is repeated after a kill finds
 every finished batch, even while Prefect still shows the first run as running. A failed batch is a failed state, not a
 failed run. Only the name of its exception is kept: its text may quote a transcript, and Prefect keeps logs.
 
@@ -43,7 +43,6 @@ from typing import Any
 
 from prefect import flow, get_run_logger, runtime, tags, task
 from prefect.artifacts import create_markdown_artifact
-from prefect.cache_policies import INPUTS
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterState, FlowRunFilterStateType
 from prefect.client.schemas.objects import State, StateType
@@ -155,7 +154,12 @@ class HarvestTaskError(Exception):
     """Raised when a batch fails."""
 
 
-@task(cache_policy=INPUTS - "settings", persist_result=True, result_serializer="json", task_run_name="{batch.address}")
+@task(
+    cache_key_fn=lambda _, given: str(given["batch"].address),
+    persist_result=True,
+    result_serializer="json",
+    task_run_name="{batch.address}",
+)
 def harvest_batch(settings: NightSettings, batch: Batch) -> dict[str, Any]:
     """Harvest a batch; return its address and its cost."""
     here = of_this_process()

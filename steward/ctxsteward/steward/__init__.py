@@ -25,6 +25,7 @@ public names below are each loaded at their first use, so importing this costs n
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .admission import AdmittedRecords as AdmittedRecords
     from .ledger.facade import Ledger as Ledger
     from .night.chain import NightChain as NightChain
     from .night.environment import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         of_this_process as of_this_process,
     )
     from .night.report import NightReport as NightReport
-    from .night.run import AdmittedRecords as AdmittedRecords, OpenNight as OpenNight, run_night as run_night
+    from .night.run import OpenNight as OpenNight, run_night as run_night
     from .night.status import status as status
     from .release.approvals import Approvals as Approvals
     from .release.assignment import profile_for as profile_for, version_for as version_for
@@ -47,11 +48,12 @@ else:  # A name is loaded at its first use, so that importing the package costs 
     __getattr__, __dir__, __all__ = lazy_loader.attach(
         __name__,
         submod_attrs={
+            "admission": ["AdmittedRecords"],
             "ledger.facade": ["Ledger"],
             "night.chain": ["NightChain"],
             "night.environment": ["ProcessEnvironment", "environment_keys", "of_this_process"],
             "night.report": ["NightReport"],
-            "night.run": ["AdmittedRecords", "OpenNight", "run_night"],
+            "night.run": ["OpenNight", "run_night"],
             "night.status": ["status"],
             "release.approvals": ["Approvals"],
             "release.assignment": ["profile_for", "version_for"],

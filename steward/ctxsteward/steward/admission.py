@@ -38,9 +38,9 @@ Source: the state design (trust; gates by kind and scope; k independent principa
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, log2
+from types import MappingProxyType
 from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
@@ -49,14 +49,14 @@ from ctxsteward.language.clauses import clauses
 from ctxsteward.language.operators import sentences_of
 from ctxsteward.language.statement import of_oneself_alone
 from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.schemas.recommendation import RecommendationKind, Review, Slot, Status
+from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Review, Slot, Status
 
 from .drift.rules import Rule, against, own_text, restates, rules_of, shares_words
 from .harvest.people.claims import is_own_form
 from .harvest.tools.templates import is_repair, only_checks, only_looks
 from .observations.observation import KINDS
 from .reconcile.claims import Width, is_named_slot
-from .reconcile.draft import NO_ADVICE, ClaimSupport, Draft, FixAdvice
+from .reconcile.draft import ClaimSupport, Draft, FixAdvice
 
 DAY_SECONDS = 86_400.0
 ADMISSION = "admission/2"
@@ -141,35 +141,61 @@ class AdmissionPolicy(BaseModel):
         return self.half_life_days[kind]
 
 
-class AdmissionVerdict(NamedTuple):
-    """How far a draft has come, and why."""
+class RecordStanding(NamedTuple):
+    """How far a draft has come, why, and which records contest it."""
 
     status: Status
     reasons: tuple[str, ...]
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str | None = None
+    replaced_at: str | None = None
+    """When what supersedes it was first said."""
+    conflicts: tuple[str, ...] = ()
+    contradicts: int = 0
+    """Independent voices that say the opposite."""
 
 
-UNCONFIRMED = AdmissionVerdict("candidate", ("needs_confirmation",))
+class AdmittedRecords(NamedTuple):
+    """All records after the gates of admission: those that are for many, and what the others come to."""
+
+    active: tuple[MetaRecommendation, ...]
+    """Active records that reach more than one person, by id."""
+    digest: str
+    """Digest of what all records say, without the time since when they say it."""
+    now: str = ""
+    """The moment by which records age, ISO 8601; empty: nothing fades."""
+    reviews: Mapping[str, Review] = MappingProxyType({})
+    """Decisions of people by record."""
+    statuses: Mapping[str, int] = MappingProxyType({})
+    """Records by status."""
+    refused: int = 0
+    """Would-be records that their schema refused."""
+    looked_at: int = 0
+    """Drafts that were judged anew: those touched since the last judgement, those due, and their rivals."""
+
+
+UNCONFIRMED = RecordStanding("candidate", ("needs_confirmation",))
 """Enough people claim it of the world, and nothing but their word says so."""
 
 
 def admission_verdict(
     draft: Draft, policy: AdmissionPolicy, now_seconds: float | None = None, review: Review | None = None
-) -> AdmissionVerdict:
+) -> RecordStanding:
     """Judge a draft by itself: its support, its age, and its review."""
     reviewed = by_person(review)
     if reviewed is not None:
         return reviewed
     if -inf < draft.moment.seconds < last_confirmed(draft.kind, policy, now_seconds):
-        return AdmissionVerdict("expired", ("faded",))
+        return RecordStanding("expired", ("faded",))
     return under_rules(by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice), draft, policy)
 
 
-def is_subject_to_rules(verdict: AdmissionVerdict) -> bool:
+def is_subject_to_rules(verdict: RecordStanding) -> bool:
     """Whether rules in force may change it: what is fit for use, and what waits for somebody to say the same."""
     return verdict.status in ("active", "vetted") or verdict == UNCONFIRMED
 
 
-def under_rules(verdict: AdmissionVerdict, draft: Draft, policy: AdmissionPolicy) -> AdmissionVerdict:
+def under_rules(verdict: RecordStanding, draft: Draft, policy: AdmissionPolicy) -> RecordStanding:
     """A verdict by the rules in force.
 
     What plainly contradicts a rule is quarantined; for its author alone only locked rules count. What many claim of the
@@ -182,17 +208,17 @@ def under_rules(verdict: AdmissionVerdict, draft: Draft, policy: AdmissionPolicy
     locked = [rule for rule in policy.rules if rule.locked]
     conflict = against(locked if is_own else policy.rules, text)
     if conflict is not None:
-        return AdmissionVerdict("quarantined", ("gainsays_locked" if conflict.locked else "gainsays_rule",))
+        return RecordStanding("quarantined", ("gainsays_locked" if conflict.locked else "gainsays_rule",))
     if verdict == UNCONFIRMED:
         said = any(restates(rule.text, text) for rule in policy.rules)
-        return AdmissionVerdict("active", ("governed",)) if said else verdict
+        return RecordStanding("active", ("governed",)) if said else verdict
     if verdict.status != "active" or not locked or KINDS[draft.kind].is_template:
         return verdict
     if any(restates(rule.text, text) for rule in locked) or (is_own and about_oneself(draft, locked)):
         return verdict
     if draft.said["slot"]["attribute"] in policy.unrelated_slots and is_wish_about_form(draft):
         return verdict
-    return AdmissionVerdict("vetted", ("beside_locked",))
+    return RecordStanding("vetted", ("beside_locked",))
 
 
 def about_oneself(draft: Draft, locked: Sequence[Rule]) -> bool:
@@ -224,14 +250,14 @@ def is_wish_about_form(draft: Draft) -> bool:
     return is_own_form(draft.said["slot"]["attribute"], text, has_amount=draft.said["unit"] is not None)
 
 
-def by_person(review: Review | None) -> AdmissionVerdict | None:
+def by_person(review: Review | None) -> RecordStanding | None:
     """What a person decided, whatever stands behind it and however old it is; None: nobody did."""
     if review is not None and review.state == "rejected":
-        return AdmissionVerdict("rejected", ("rejected_by_person",))
+        return RecordStanding("rejected", ("rejected_by_person",))
     if review is not None and review.state == "approved" and review.who:
-        return AdmissionVerdict("active", ("approved",))
+        return RecordStanding("active", ("approved",))
     if review is not None and review.state == "awaiting" and review.text is not None:
-        return AdmissionVerdict("vetted", ("edited",))
+        return RecordStanding("vetted", ("edited",))
     return None
 
 
@@ -240,7 +266,7 @@ def last_confirmed(kind: RecommendationKind, policy: AdmissionPolicy, now_second
     return faded_before(now_seconds, policy.half_life(kind), policy.expire_below)
 
 
-def is_approved(verdict: AdmissionVerdict) -> bool:
+def is_approved(verdict: RecordStanding) -> bool:
     """Whether a person's approval made it active."""
     return "approved" in verdict.reasons
 
@@ -250,8 +276,8 @@ def by_support(
     width: Width,
     backing: ClaimSupport,
     policy: AdmissionPolicy,
-    advice: FixAdvice = NO_ADVICE,
-) -> AdmissionVerdict:
+    advice: FixAdvice = (None, None),
+) -> RecordStanding:
     """The verdict that the support of a claim earns, by its kind and its audience."""
     gate = KINDS[kind].gate
     if gate == "fix":
@@ -261,87 +287,74 @@ def by_support(
     if gate == "seen":
         return _seen(backing, policy)
     if backing.from_tool:
-        return AdmissionVerdict("candidate", ("tool_text",))
+        return RecordStanding("candidate", ("tool_text",))
     if not backing.said:
-        return AdmissionVerdict("candidate", ("not_said_by_a_person",))
+        return RecordStanding("candidate", ("not_said_by_a_person",))
     if backing.denied > backing.confirmed and 2 * backing.denied >= backing.said:
-        return AdmissionVerdict("candidate", ("denied",))
+        return RecordStanding("candidate", ("denied",))
     if gate == "person":
-        return AdmissionVerdict("vetted", ("needs_person",))
+        return RecordStanding("vetted", ("needs_person",))
     if width == "user":
         return _own(kind, backing, policy)
     if backing.said >= policy.independent_principals:
         return _many(backing, policy)
-    return AdmissionVerdict("candidate", ("needs_principals",))
+    return RecordStanding("candidate", ("needs_principals",))
 
 
-def _many(backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
+def _many(backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:
     """Of what enough people said."""
     if backing.votes >= policy.independent_principals:
-        return AdmissionVerdict("active", ("independent_principals",))
-    return AdmissionVerdict("active", ("confirmed",)) if backing.confirmed else UNCONFIRMED
+        return RecordStanding("active", ("independent_principals",))
+    return RecordStanding("active", ("confirmed",)) if backing.confirmed else UNCONFIRMED
 
 
-def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
+def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> RecordStanding:
+    trigger, action = advice
     if backing.obeyed_failed > backing.obeyed_succeeded:
-        return AdmissionVerdict("candidate", ("fails_more",))
+        return RecordStanding("candidate", ("fails_more",))
     if not backing.recovered:
-        return AdmissionVerdict("candidate", ("needs_fix" if only_checks(advice.action) else "needs_outcome",))
+        return RecordStanding("candidate", ("needs_fix" if only_checks(action) else "needs_outcome",))
     if backing.recovered < policy.recoveries:
-        return AdmissionVerdict("candidate", ("needs_recovery",))
+        return RecordStanding("candidate", ("needs_recovery",))
     if backing.helped < policy.recoveries:
-        return AdmissionVerdict("candidate", ("needs_principals",))
-    if is_repair(advice.trigger, advice.action, policy.reading_tools, policy.tool_arguments):
-        return AdmissionVerdict("active", ("fix_worked",))
-    return AdmissionVerdict("vetted", ("needs_person",))
+        return RecordStanding("candidate", ("needs_principals",))
+    if is_repair(trigger, action, policy.reading_tools, policy.tool_arguments):
+        return RecordStanding("active", ("fix_worked",))
+    return RecordStanding("vetted", ("needs_person",))
 
 
-def _contrast(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> AdmissionVerdict:
+def _contrast(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> RecordStanding:
     if backing.tasks < policy.recoveries:
-        return AdmissionVerdict("candidate", ("needs_tasks",))
+        return RecordStanding("candidate", ("needs_tasks",))
     if backing.helped < policy.recoveries:
-        return AdmissionVerdict("candidate", ("needs_principals",))
+        return RecordStanding("candidate", ("needs_principals",))
     if backing.chance > policy.max_chance:
-        return AdmissionVerdict("candidate", ("by_chance",))
-    if only_looks(advice.action, policy.reading_tools):
-        return AdmissionVerdict("active", ("runs_differ",))
-    return AdmissionVerdict("vetted", ("needs_person",))
+        return RecordStanding("candidate", ("by_chance",))
+    if only_looks(advice[1], policy.reading_tools):
+        return RecordStanding("active", ("runs_differ",))
+    return RecordStanding("vetted", ("needs_person",))
 
 
-def _seen(backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
+def _seen(backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:
     if backing.asked >= policy.independent_principals:
-        return AdmissionVerdict("active", ("seen_in_tasks",))
+        return RecordStanding("active", ("seen_in_tasks",))
     if backing.tasks >= policy.independent_principals:
-        return AdmissionVerdict("vetted", ("needs_person",))
-    return AdmissionVerdict("candidate", ("needs_tasks",))
+        return RecordStanding("vetted", ("needs_person",))
+    return RecordStanding("candidate", ("needs_tasks",))
 
 
-def _own(kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolicy) -> AdmissionVerdict:
+def _own(kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:
     if backing.strict >= policy.strict_support:
-        return AdmissionVerdict("active", ("strict_cue",))
+        return RecordStanding("active", ("strict_cue",))
     if kind == "fact" and backing.scored >= policy.scored_support:
-        return AdmissionVerdict("active", ("scored_fact",))
+        return RecordStanding("active", ("scored_fact",))
     if kind != "fact" and backing.said >= policy.broad_support:
-        return AdmissionVerdict("active", ("repeated",))
-    return AdmissionVerdict("candidate", ("needs_support",))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordStanding:
-    """A record after its contests."""
-
-    verdict: AdmissionVerdict
-    supersedes: tuple[str, ...] = ()
-    superseded_by: str | None = None
-    replaced_at: str | None = None
-    """When what supersedes it was first said."""
-    conflicts: tuple[str, ...] = ()
-    contradicts: int = 0
-    """Independent voices that say the opposite."""
+        return RecordStanding("active", ("repeated",))
+    return RecordStanding("candidate", ("needs_support",))
 
 
 def settle_contests(
-    drafts: Sequence[Draft], verdicts: Mapping[str, AdmissionVerdict], opposed: Mapping[str, Collection[str]]
+    drafts: Sequence[Draft], verdicts: Mapping[str, RecordStanding], opposed: Mapping[str, Collection[str]]
 ) -> dict[str, RecordStanding]:
     """Weigh drafts that may contest each other; by id, as are the verdicts. `opposed` is symmetric."""
     by_id = {draft.id: draft for draft in drafts}
@@ -351,8 +364,8 @@ def settle_contests(
     standing = {}
     for id_ in by_id:
         newer = newer_of.get(id_)
-        standing[id_] = RecordStanding(
-            verdict=AdmissionVerdict("superseded", ("newer_value",)) if newer else now[id_],
+        verdict = RecordStanding("superseded", ("newer_value",)) if newer else now[id_]
+        standing[id_] = verdict._replace(
             supersedes=tuple(sorted(older_of.get(id_, ()))),
             superseded_by=newer,
             replaced_at=by_id[newer].first if newer else None,
@@ -362,15 +375,15 @@ def settle_contests(
     return standing
 
 
-def _held(verdict: AdmissionVerdict) -> AdmissionVerdict:
+def _held(verdict: RecordStanding) -> RecordStanding:
     """Demote a verdict to `candidate` because of a conflict, unless a person approved it."""
     if is_approved(verdict):
         return verdict
-    return AdmissionVerdict("candidate", tuple(sorted({*verdict.reasons, "conflict"})))
+    return RecordStanding("candidate", tuple(sorted({*verdict.reasons, "conflict"})))
 
 
 def _conflicts(
-    by_id: Mapping[str, Draft], verdicts: Mapping[str, AdmissionVerdict], opposed: Mapping[str, Collection[str]]
+    by_id: Mapping[str, Draft], verdicts: Mapping[str, RecordStanding], opposed: Mapping[str, Collection[str]]
 ) -> dict[str, set[str]]:
     live = {
         id_
@@ -381,7 +394,7 @@ def _conflicts(
 
 
 def _chains(
-    drafts: Sequence[Draft], verdicts: Mapping[str, AdmissionVerdict]
+    drafts: Sequence[Draft], verdicts: Mapping[str, RecordStanding]
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Of each id the newer one that takes its place, and the older ones whose place it takes."""
     groups: dict[str, list[Draft]] = {}
@@ -398,4 +411,4 @@ def _chains(
     return newer_of, older_of
 
 
-__all__ = ["AdmissionPolicy", "AdmissionVerdict", "RecordStanding", "admission_verdict", "settle_contests"]
+__all__ = ["AdmissionPolicy", "AdmittedRecords", "RecordStanding", "admission_verdict", "settle_contests"]

@@ -31,7 +31,7 @@ from ctxsteward.store.profiles.versions import WriterLease, profile_names
 from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from .artifacts.storage import ArtifactStore
-from .harvest.batches import Batch, BatchRecords, BatchResult, DueTranscript, in_threads
+from .harvest.batches import Batch, BatchRecords, BatchResult, in_threads
 from .harvest.usage import ActiveRecords, WatchedRecord
 from .ingest.items import SourceItem
 from .ingest.pipeline import IngestSettings
@@ -42,7 +42,7 @@ from .ledger.facade import Ledger
 from .night.batch_harvest import HarvestResult, HarvestWorker, WorkerPools, harvest_batch
 from .night.chain import NightChain
 from .night.environment import ProcessEnvironment, draft_store
-from .night.run import DueTranscripts, LedgerUpdate, Marks, OpenNight, Tell
+from .night.run import Marks, MarksWithout, OpenNight, Tell
 from .release.decision import Decisions, Records, in_force
 from .settings import NightSettings
 
@@ -253,10 +253,11 @@ def _due(
     key: AddressKey,
     now_seconds: float,
     catch_up: Callable[[], None],
-) -> DueTranscripts:
+) -> tuple[tuple[SourceItem, ...], MarksWithout]:
     """What is new in any source. Brings the ledger up to the last night first, because harvesting asks it."""
     catch_up()
-    listed = {uri: tuple(source.items()) for uri, source in sources.items()}
+    # The URI of a bucket in the settings names its endpoint as well.
+    listed = {uri: tuple(item._replace(source=uri) for item in source.items()) for uri, source in sources.items()}
     before = {uri: Watermark.from_json(marks[uri]) if uri in marks else Watermark(source=uri) for uri in listed}
     tonight = {
         uri: due(
@@ -270,19 +271,16 @@ def _due(
         for uri, items in listed.items()
     }
 
-    def after(left: Collection[DueTranscript]) -> Marks:
-        undone = {(item.source, item.name) for item in left}
+    def after(left: Collection[SourceItem]) -> Marks:
         moved = {}
         for uri, items in listed.items():
-            unread = [item for item in tonight[uri] if (uri, item.name) in undone]
+            unread = [item for item in tonight[uri] if item in left]
             mark = marker(key, uri)
             watermark = advanced(before[uri], items, tonight[uri], unread, mark=mark, now_seconds=now_seconds)
             moved[uri] = watermark.to_json()
         return dict(marks) | moved
 
-    return DueTranscripts(
-        items=tuple(_item(uri, item) for uri, items in tonight.items() for item in items), marks=after
-    )
+    return tuple(item for items in tonight.values() for item in items), after
 
 
 def _absorb(
@@ -290,8 +288,8 @@ def _absorb(
     records: BatchRecords,
     request: ErasureRequest,
     artifacts: Iterable[str],
-    withdrawn: Sequence[tuple[DueTranscript, str | None]],
-) -> LedgerUpdate:
+    withdrawn: Sequence[tuple[SourceItem, str | None]],
+) -> tuple[str, int]:
     """Take artifacts into the ledger.
 
     A transcript that was withdrawn where it came from leaves for good, and its artifacts with it.
@@ -301,13 +299,7 @@ def _absorb(
         for session in ledger.sessions(item.name):
             if address in (None, records.session(session)):
                 ledger.withdraw(session=session, told=request)
-    return LedgerUpdate(digest=ledger.digest(), observations=ledger.observations())
-
-
-def _item(uri: str, item: SourceItem) -> DueTranscript:
-    """A listed item as a due transcript. The revision of a log is its length, that of a file its time."""
-    revision = int(item.version.partition("@")[0]) if uri == "store" else int(item.modified_seconds * 1e6)
-    return DueTranscript(uri, item.name, item.version, revision)
+    return ledger.digest(), ledger.observations()
 
 
 def _seconds(when: str | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Stores after one night on the shipped transcripts: the night is played once, and copied."""
+"""Stores after one night on the shipped transcripts: the night is played once, in worker processes, and copied."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from shutil import copytree
 
 import pytest
 
+from ctxsteward.steward.gate.suite import shipped
+from ctxsteward.steward.ingest.worker_pool import InProcess
+
 from .scenes import Desk, people, run
+
+
+@pytest.fixture(autouse=True)
+def _short_nights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No processes, and one of the gate's shipped cases; a night that is played once for many tests has all of it."""
+    monkeypatch.setattr("ctxsteward.steward.setup.WorkerPool", lambda worker, count, limits: InProcess(worker))
+    one_case = shipped().model_copy(update={"cases": shipped().cases[:1]})
+    monkeypatch.setattr("ctxsteward.steward.gate.settings.shipped", lambda: one_case)
 
 
 @pytest.fixture(scope="session")

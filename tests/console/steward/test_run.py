@@ -100,12 +100,12 @@ def test_a_first_night_says_what_changed_and_why(first: First) -> None:
         assert words in first.told or words in first.page, words
 
 
-@pytest.mark.parametrize("today", ["2026-11-23", "2027-01-05"])
-def test_a_shipped_night_has_the_date_of_today(tmp_path: Path, today: str) -> None:
+def test_a_shipped_night_has_the_date_of_today(tmp_path: Path) -> None:
+    today = "2027-01-05"
     clock = datetime.fromisoformat(f"{today}T22:00:00+00:00").timestamp()
     here = replace(of_this_process(), clock=lambda: clock)
     with steward_running.ready(NightOptions(store=f"file:{tmp_path / 'store'}", tenant="default"), here) as night:
-        report, _ = steward_running.run_prepared(night, lambda stage: None)
+        report = steward_running.run_prepared(night, lambda stage: None)
 
     assert all(map(is_shipped, night.settings.sources))
     assert (report.night, report.outcome, report.version) == (today, "promoted", 2)

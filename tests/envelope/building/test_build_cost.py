@@ -68,8 +68,8 @@ def mean(asked: list[Asked]) -> Asked:
 
 
 def test_a_late_build_asks_no_more_of_the_database_than_an_early_one(store: Store, counted: list[int]) -> None:
-    asked = talk(store, "long", 120, counted)
-    early, late = mean(asked[20:50]), mean(asked[90:120])
+    asked = talk(store, "long", 80, counted)
+    early, late = mean(asked[20:40]), mean(asked[60:80])
     assert early.statements > 1
     assert late.statements <= early.statements * MAX_GROWTH
     assert late.rows <= early.rows * MAX_GROWTH
@@ -77,7 +77,7 @@ def test_a_late_build_asks_no_more_of_the_database_than_an_early_one(store: Stor
 
 def test_a_build_asks_no_more_where_the_store_holds_many_sessions(store: Store, counted: list[int]) -> None:
     before = mean(talk(store, "before", 40, counted)[20:])
-    for number in range(200):
+    for number in range(100):
         store.session(f"other-{number}").append({"role": "user", "content": f"Order {number} is late."})
     after = mean(talk(store, "after", 40, counted)[20:])
     assert before.statements > 1

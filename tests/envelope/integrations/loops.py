@@ -73,8 +73,10 @@ def merged(answers: list[Wire]) -> list[Wire]:
 
 
 def _chat_arguments(history: list[Any]) -> Any:
+    """A long history goes around the SDK's own walk over `messages`, which takes it milliseconds a message."""
     messages = [{"role": "system", "content": SYSTEM}, *history]
-    return {"model": "gpt-4o", "messages": messages, "tools": [CHAT_TOOL], "temperature": 0.5, "user": "u-1"}
+    told = {"messages": messages} if len(history) < LONG else {"messages": [], "extra_body": {"messages": messages}}
+    return {"model": "gpt-4o", **told, "tools": [CHAT_TOOL], "temperature": 0.5, "user": "u-1"}
 
 
 def _chat_added(message: Any) -> Any:
@@ -106,7 +108,7 @@ async def _chat_async(client: Any, history: list[Any], stream: bool) -> Any:
 
 
 def _responses_arguments(history: list[Any]) -> Any:
-    """A long history goes around the SDK's own walk over `input`, which takes it milliseconds an item."""
+    """A long history goes around the SDK's own walk over `input`."""
     told = {"input": history} if len(history) < LONG else {"extra_body": {"input": history}}
     return {
         "model": "gpt-5",

@@ -15,7 +15,7 @@ from ctxsteward.envelope.transcripts.files import read_transcript, read_transcri
 
 from ...examples import SOAK
 
-MESSAGES = 48_000 if SOAK else 20_000
+MESSAGES = 48_000 if SOAK else 4_000
 PEAK_BYTES = 2 * 1024 * 1024
 
 
@@ -24,10 +24,10 @@ def long_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("streaming") / "long.jsonl"
     call = {"id": "c", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
     wires = [
-        {"role": "user", "content": "What is it? " * 60},
+        {"role": "user", "content": "What is it? " * 300},
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "It is so. " * 120},
-        {"role": "assistant", "content": "So it is. " * 60},
+        {"role": "tool", "tool_call_id": "c", "content": "It is so. " * 600},
+        {"role": "assistant", "content": "So it is. " * 300},
     ]
     block = "".join(json.dumps(wire) + "\n" for wire in wires) * 250
     with path.open("w") as stream:

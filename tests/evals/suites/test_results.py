@@ -138,7 +138,7 @@ def test_misses_are_bounded_and_unscored_checks_are_counted_by_reason() -> None:
 # -- playing --------------------------------------------------------------------------------------------------------
 
 
-DRAWS = tuple(Draw("verbatim", "docs", number) for number in (1, 3))
+DRAWS = tuple(Draw("verbatim", "docs", number) for number in (1, 10))
 
 
 def without_time(results: list[ScenarioResult]) -> list[ScenarioResult]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from ctxsteward.evals.asked_chats import read_chats
+from ctxsteward.evals.survival.chats import chat_talk
 from ctxsteward.evals.survival.measure import measure
 from ctxsteward.evals.survival.play import OURS, SurvivalRow, play
 from ctxsteward.evals.survival.talk_generators import GeneratedKind, generated_talk, talk_texts
@@ -141,6 +143,7 @@ def test_a_folder_without_something_to_look_at_is_refused(
 
 @pytest.mark.skipif(not BEAM.is_dir(), reason=PUBLIC_DATA)
 def test_an_oracle_keeps_more_of_a_real_chat_than_the_newest_sentences() -> None:
-    rows = {row.strategy: row for row in measure(["chats"], data=BEAM, chats=1) if row.budget == 2_000}
+    (chat, *_) = read_chats(BEAM)
+    rows = {row.strategy: row for row in play(chat_talk(chat), "chats", 2_000)}
     assert rows["oracle"].statements > 20
     assert rows["oracle"].shown > rows["newest"].shown

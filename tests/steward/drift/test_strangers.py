@@ -12,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
-from ctxsteward.steward.admission import AdmissionPolicy, AdmissionVerdict, under_rules
+from ctxsteward.steward.admission import AdmissionPolicy, RecordStanding, under_rules
 from ctxsteward.steward.drift.report import report
 from ctxsteward.steward.release.approvals import people_needed
 
@@ -24,7 +24,7 @@ DESK = ProfileDocument(
     policies=tuple(ProfileEntry(id=f"rule-{at}", text=rule["line"], locked=True) for at, rule in enumerate(RULES)),
 )
 FLIPS = tuple(text for rule in RULES for text in rule["flips"])
-ACTIVE = AdmissionVerdict("active", ("confirmed",))
+ACTIVE = RecordStanding("active", ("confirmed",))
 
 
 def with_line(text: str) -> ProfileDocument:

@@ -18,7 +18,6 @@ from ctxsteward.steward.artifacts.storage import ArtifactStore
 from ctxsteward.steward.harvest.batches import (
     BatchRecords,
     BatchResult,
-    DueTranscript,
     RefusedTranscript,
     SessionUse,
     WithdrawnTranscript,
@@ -93,8 +92,8 @@ def harvested(made: Store) -> None:
 
 def night(made: Store) -> None:
     records = BatchRecords(made, TENANT, "support", extractor="harvest/1")
-    item = DueTranscript("in", "a.json", "1@2", 3)
-    batch = records.batch((item, DueTranscript("in", "b.json", "2")), "full 1")
+    item = SourceItem("in", "a.json", "1@2", 3)
+    batch = records.batch((item, SourceItem("in", "b.json", "2")), "full 1")
     records.write(BatchResult(address=records.batch(()).address, artifacts=()))
     records.write(
         BatchResult(
@@ -119,7 +118,7 @@ def night(made: Store) -> None:
             dated={"messages": 2},
         )
     )
-    items = [SourceItem("a.json", 1_763_200_000.0, 9, "1@2"), SourceItem("b.json", 1_763_300_000.5, 9, "2")]
+    items = [SourceItem("in", "a.json", "1@2", 3, 1_763_200_000.0), SourceItem("in", "b.json", "2", 0, 1_763_300_000.5)]
     mark = advanced(
         Watermark(source="in"), items, items[:1], mark=marker(made.keys.address_key(TENANT), "in"), now_seconds=1.8e9
     )

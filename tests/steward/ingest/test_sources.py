@@ -12,7 +12,7 @@ import pytest
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript, ObjectMissing
-from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem
+from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, sizes_of
 from ctxsteward.steward.ingest.pipeline import load
 from ctxsteward.steward.ingest.sources import FolderSource, ObjectSource, TranscriptSource, open_source
 from ctxsteward.store.objects.memory import MemoryObjects
@@ -52,7 +52,8 @@ def test_transcripts_are_listed_by_name_and_read(make: Callable[[Path], Transcri
     source = make(tmp_path)
     items = list(source.items())
     assert [item.name for item in items] == LISTED
-    assert [item.size_bytes for item in items] == [len(FILES[name]) for name in LISTED]
+    assert [sizes_of(item.version)[0] for item in items] == [len(FILES[name]) for name in LISTED]
+    assert {item.source for item in items} == {source.uri}
     assert items == list(source.items())
     read = [source.read(item.name, item.version, cap_bytes=1_000) for item in items]
     sidecar = "a.json.session.json"

@@ -25,7 +25,7 @@ def mark(name: str, version: str) -> str:
 
 
 def item(name: str, modified_seconds: float, version: str = "1") -> SourceItem:
-    return SourceItem(name, modified_seconds, 10, version)
+    return SourceItem("in", name, version, 0, modified_seconds)
 
 
 def night(

@@ -130,10 +130,10 @@ def test_what_was_judged_of_forgotten_words_leaves_no_byte(tmp_path: Path) -> No
         for who in ("ann", "bob"):
             ledger.absorb(artifact(store, f"s-{who}", [SECRETS[0]], principal=who, reach="shared"))
         found = ledger.judged(JudgementContext(policy=AdmissionPolicy(independent_principals=2)))
-        assert [record.text for record in found.shared] == [SECRETS[0]]
+        assert [record.text for record in found.active] == [SECRETS[0]]
         for who in ("ann", "bob"):
             ledger.withdraw(session=f"s-{who}", told=TOLD)
-        assert ledger.judged(JudgementContext(policy=AdmissionPolicy(independent_principals=2))).shared == ()
+        assert ledger.judged(JudgementContext(policy=AdmissionPolicy(independent_principals=2))).active == ()
         assert_no_byte(tmp_path, "marzipan")
     assert_no_byte(tmp_path, "marzipan")
 

@@ -337,8 +337,8 @@ class TestQuarantine:
         assert [record.text for record in ledger.records(JudgementContext(now=NOW))] == [
             "I prefer aisle seats on planes."
         ]
-        (flawed,) = ledger.flawed()
-        assert where in flawed.flaw
+        (flaw,) = ledger.flawed().values()
+        assert where in flaw
 
 
 class TestReviews:
@@ -434,6 +434,6 @@ def test_counting_comes_to_what_writing_out_comes_to(store: Store, ledger: Ledge
             assert dict(judged.statuses) == {
                 status: sum(one.status == status for one in records) for status in {one.status for one in records}
             }
-            assert list(judged.shared) == [one for one in records if one.status == "active" and one.scope.is_shared]
+            assert list(judged.active) == [one for one in records if one.status == "active" and one.scope.is_shared]
             digests.add(judged.digest)
     assert len(digests) == 6

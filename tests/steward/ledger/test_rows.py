@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 from hypothesis import given, settings, strategies as st
 
@@ -12,7 +11,7 @@ from ctxsteward.steward.admission import RecordStanding
 from ctxsteward.steward.artifacts.artifact import EvidenceSpan
 from ctxsteward.steward.ledger.database import claim_of, claim_row, seen_of, seen_row, standing_of, standing_row
 from ctxsteward.steward.observations.observation import MessageSpan, Observation
-from ctxsteward.steward.reconcile.claims import Claim, IndexedObservation, ObservationOrigin
+from ctxsteward.steward.reconcile.claims import Claim, IndexedObservation
 
 from ...examples import examples
 
@@ -26,7 +25,7 @@ def test_a_claim_is_read_back_as_it_was_written(claim: Claim) -> None:
 @settings(max_examples=examples(100))
 @given(st.from_type(RecordStanding), st.none() | st.text(min_size=1))
 def test_a_standing_is_read_back_as_it_was_written(standing: RecordStanding, when: str | None) -> None:
-    standing = replace(standing, replaced_at=when, superseded_by=standing.superseded_by or None)
+    standing = standing._replace(replaced_at=when, superseded_by=standing.superseded_by or None)
     assert standing_of(standing_row(standing)) == standing
 
 
@@ -60,6 +59,6 @@ def test_an_observation_is_read_back_as_it_was_written(
     cited_places = observation.places if cited else observation.places[:1]
     found = tuple(span(place, f"p{at}", told[at % len(told)]) for at, place in enumerate(cited_places))
     seen = IndexedObservation(
-        id="a1", observation=observation, origin=ObservationOrigin("s", "t", project), spans=found, shown=shown
+        id="a1", observation=observation, source="s", session="t", project=project, spans=found, shown=shown
     )
     assert seen_of(seen.brief, seen_row(seen)) == seen

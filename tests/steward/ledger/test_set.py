@@ -72,7 +72,7 @@ def seen_by(store: Store, batches: Iterable[Sequence[Artifact]]) -> tuple[str, l
         records = list(ledger.records(JudgementContext(now=NOW, run="night-1")))
         outcome = ledger.judged(JudgementContext(now=NOW, run="night-1"))
         assert dict(outcome.statuses) == Counter(record.status for record in records)
-        assert list(outcome.shared) == [one for one in records if one.scope.is_shared and one.status == "active"]
+        assert list(outcome.active) == [one for one in records if one.scope.is_shared and one.status == "active"]
         return ledger.digest() + outcome.digest, [
             record.model_dump_json() for record in ledger.records(JudgementContext(now=NOW, run="night-1"))
         ]

@@ -9,35 +9,32 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.schemas.profile_changes import DriftLevel, DriftLimits, DriftReport
+from ctxsteward.steward.admission import AdmittedRecords
 from ctxsteward.steward.gate.port import GateReport, GuardResult
 from ctxsteward.steward.harvest.batches import (
     Batch,
     BatchRecords,
     BatchResult,
-    DueTranscript,
     RefusedTranscript,
     Run,
     in_threads,
 )
+from ctxsteward.steward.ingest.items import SourceItem
 from ctxsteward.steward.ledger.facade import Ledger
 from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.night.report import CheckVerdict
 from ctxsteward.steward.night.run import (
-    AdmittedRecords,
-    Challenger,
     CommitContext,
-    DueTranscripts,
     FittedSlice,
-    LedgerUpdate,
     Marks,
+    MarksWithout,
     OpenNight,
     PromotionResult,
 )
@@ -65,19 +62,17 @@ class Lines:
         self.falls = False
         """Whether the challenger falls below the champion."""
 
-    def due(self, marks: Marks) -> DueTranscripts:
+    def due(self, marks: Marks) -> tuple[tuple[SourceItem, ...], MarksWithout]:
         listed = {path.name: _digest(path) for path in self.folder.iterdir()}
         done = marks.get("folder", {})
-        items = tuple(
-            DueTranscript("folder", name, digest) for name, digest in listed.items() if done.get(name) != digest
-        )
+        items = tuple(SourceItem("folder", name, digest) for name, digest in listed.items() if done.get(name) != digest)
 
-        def after(left: Collection[DueTranscript]) -> Marks:
+        def after(left: Collection[SourceItem]) -> Marks:
             undone = {item.name for item in left}
             now = {name: digest for name, digest in listed.items() if name not in undone}
             return {"folder": dict(sorted((dict(done) | now).items()))}
 
-        return DueTranscripts(items=items, marks=after)
+        return items, after
 
     def harvest(self, batch: Batch) -> BatchResult:
         found, refused = [], []
@@ -98,20 +93,20 @@ class Lines:
         return self.records.write(result)
 
     def absorb(
-        self, artifacts: Iterable[str], withdrawn: Sequence[tuple[DueTranscript, str | None]] = ()
-    ) -> LedgerUpdate:
+        self, artifacts: Iterable[str], withdrawn: Sequence[tuple[SourceItem, str | None]] = ()
+    ) -> tuple[str, int]:
         before, new = set(), set(artifacts)
         for night in NightChain(self.store, TENANT, PROFILE).history():
             before |= {one for address in night.batches for one in self.records.read(address).artifacts}
         self.artifacts = sorted(before | new)
         digest = hashlib.sha256("".join(self.artifacts).encode()).hexdigest()
-        return LedgerUpdate(digest=digest, observations=len(self.artifacts))
+        return digest, len(self.artifacts)
 
     def admit(self, night: str, run: str) -> AdmittedRecords:
         vault = self.store.vault(TENANT)
         said = {line for address in self.artifacts for line in json.loads(vault.get(address))}
         found: list[Any] = [SimpleNamespace(text=text, status="active") for text in sorted(said)]
-        return AdmittedRecords(active=found, digest=hashlib.sha256(repr(found).encode()).hexdigest())
+        return AdmittedRecords(active=tuple(found), digest=hashlib.sha256(repr(found).encode()).hexdigest())
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
         made = (
@@ -120,17 +115,17 @@ class Lines:
         )
         return tuple(made)[:5]
 
-    def stage(self, fitted: FittedSlice, writing: CommitContext) -> Challenger | None:
+    def stage(self, fitted: FittedSlice, writing: CommitContext) -> ProfileDocument | None:
         versions = self.store.profiles(PROFILE, tenant=TENANT)
         base = writing.base(versions.head())
         if base and versions.at(base).profile.meta == fitted:
             return None
         persona = (ProfileEntry(id="voice", text="Calm and brief."),)
-        return Challenger(document=Profile(name=PROFILE, persona=persona, meta=fitted), base=base)
+        return Profile(name=PROFILE, persona=persona, meta=fitted)
 
     def promote(
         self,
-        challenger: Challenger | None,
+        challenger: ProfileDocument | None,
         drift: DriftReport | None,
         gate: GateReport | None,
         admitted: AdmittedRecords,
@@ -146,11 +141,11 @@ class Lines:
             outcome = "held" if drift.level == "BLOCK" else "promoted" if gate.passed else "rejected"
         if challenger is not None and outcome == "promoted":
             head = versions.commit(
-                challenger.document,
+                challenger,
                 who=writing.who,
                 why=f"night {writing.run}",
                 when=writing.when,
-                parent=challenger.base,
+                parent=writing.base(head),
                 epoch=writing.epoch,
                 commit_id=writing.commit_id,
                 promotion={"level": drift.level if drift else "INFO", "approvals": []},
@@ -239,6 +234,3 @@ def some(count: int, start: int = 0) -> dict[str, str]:
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-__all__ = ["PROFILE", "SETTINGS", "TENANT", "Lines", "replace", "shell", "some", "write"]

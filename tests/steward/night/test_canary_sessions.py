@@ -109,33 +109,17 @@ def test_what_is_not_there_is_refused_before_anything_is_read(wrong: dict[str, o
     assert told == []
 
 
-def rolled_back(root: Path) -> NightSettings:
-    """The canary, taken back by the night of the 18th."""
-    settings = canary_of(root).model_copy(update={"canary_share": None})
+def test_what_was_taken_back_returns_neither_by_itself_nor_in_other_words(tmp_path: Path) -> None:
+    """More people say it, most of them otherwise: the record has the same id, and another text."""
+    settings = canary_of(tmp_path).model_copy(update={"canary_share": None})
     with open_store(settings.store) as store:
-        serve(store, root / "sent" / "requests.jsonl", broken=2)
+        serve(store, tmp_path / "sent" / "requests.jsonl", broken=2)
     third = next_night(settings.model_copy(update={"canary": settings.canary.model_copy(update={"min_sessions": 10})}))
     assert third.outcome == "rolled_back"
-    return settings
 
-
-def test_what_was_taken_back_does_not_return_in_other_words(tmp_path: Path) -> None:
-    """More people say it, most of them otherwise: the record has the same id, and another text."""
-    settings, reworded = rolled_back(tmp_path), "No, the parking fee is 8 EUR and not 6 EUR."
-    for number in range(6):
-        say(tmp_path / "in", f"9-{number}", reworded, principal=f"q-{number}", seconds=NOON + 4 * DAY_SECONDS)
-    fourth = night(settings.model_copy(update={"night": "2026-11-19"}), now_seconds=NOON + 5 * DAY_SECONDS)
-
-    assert (fourth.outcome, fourth.version) == ("unchanged", 3)
-    assert "a rollback took back" in fourth.changes[-1]
-
-
-def test_what_was_taken_back_does_not_return_by_itself(tmp_path: Path) -> None:
-    settings = rolled_back(tmp_path)
-
-    say_more = [f"No, the locker fee is 3 EUR, not {number} EUR." for number in (2, 2, 2)]
     fourth = night(settings.model_copy(update={"night": "2026-11-19"}), now_seconds=NOON + 4 * DAY_SECONDS)
-    for number, text in enumerate(say_more):
+    locker, reworded = "No, the locker fee is 3 EUR, not 2 EUR.", "No, the parking fee is 8 EUR and not 6 EUR."
+    for number, text in enumerate([locker] * 3 + [reworded] * 6):
         say(tmp_path / "in", f"9-{number}", text, principal=f"q-{number}", seconds=NOON + 4 * DAY_SECONDS)
     fifth = night(settings.model_copy(update={"night": "2026-11-20"}), now_seconds=NOON + 5 * DAY_SECONDS)
     again = night(settings.model_copy(update={"night": "2026-11-20"}), now_seconds=NOON + 5 * DAY_SECONDS)
@@ -143,10 +127,11 @@ def test_what_was_taken_back_does_not_return_by_itself(tmp_path: Path) -> None:
     assert (fourth.outcome, fourth.version) == ("unchanged", 3)
     assert "a rollback took back" in fourth.changes[-1]
     assert (fifth.outcome, fifth.version) == ("promoted", 4)
+    assert "a rollback took back" in fifth.changes[-1]
     assert (again.outcome, again.final) == ("unchanged", fifth.final)
     with open_store(settings.store) as store:
         texts = {one.text for one in store.profiles("support", tenant="acme").newest().profile.meta}
-    assert texts == {SHARED[0], say_more[0]}
+    assert texts == {SHARED[0], locker}
 
 
 def test_a_log_of_requests_that_is_none_says_nothing(tmp_path: Path) -> None:

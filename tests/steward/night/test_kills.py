@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope.store import Store, open_store
-from ctxsteward.steward.harvest.batches import DueTranscript, batched
+from ctxsteward.steward.harvest.batches import batched
+from ctxsteward.steward.ingest.items import SourceItem
 from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.maintenance.fsck import fsck
@@ -96,12 +97,12 @@ def test_wherever_a_night_is_killed_it_ends_alike(whole: dict[str, Any], tmp_pat
 def _read_once(label: str, read: list[str], finished: int) -> None:
     """What was read twice was in the one batch that was under way."""
     twice = {name for name in read if read.count(name) > 1}
-    of = {item.name: at for at, items in enumerate(batched(items_of(set(read)), 4)) for item in items}
+    of = {
+        item.name: at
+        for at, items in enumerate(batched((SourceItem("folder", name, "") for name in set(read)), 4))
+        for item in items
+    }
     assert len({of[name] for name in twice}) <= (finished < len(set(of.values()))), label
-
-
-def items_of(names: set[str]) -> list[DueTranscript]:
-    return [DueTranscript("folder", name, "") for name in names]
 
 
 def records(root: Path) -> int:

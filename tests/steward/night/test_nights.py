@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -216,14 +218,6 @@ def test_gc_keeps_what_nights_rest_on_and_status_says_how_it_stands(tmp_path: Pa
     assert found.last[0][0].counts["harvested"] == 15
 
 
-def test_a_full_night_reads_everything_again_and_changes_nothing(tmp_path: Path) -> None:
-    fill(tmp_path / "in", 15)
-    settings = settings_of(tmp_path)
-    first = night(settings)
-    full = night(settings.model_copy(update={"full": True}))
-    assert (full.count("harvested"), full.outcome, full.final) == (15, "unchanged", first.final)
-
-
 def test_nobody_hears_of_what_one_person_wants(tmp_path: Path) -> None:
     for number in range(10):
         say(tmp_path / "in", f"{number}", PERSONAL[0], principal="ada", seconds=NOON + number)
@@ -256,3 +250,12 @@ def test_a_night_keeps_what_people_wrote_and_adds_to_it(tmp_path: Path) -> None:
     assert meta[:2] == WRITTEN
     assert [record.text for record in meta[2:]] == [SHARED[0]]
     assert night(settings.model_copy(update={"night": "2026-11-23"})).outcome == "unchanged"
+
+
+def test_a_session_whose_log_row_was_altered_stops_no_night(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, sources=("store",))
+    with open_store(settings.store) as store:
+        store.session("s", tenant="acme").append({"role": "user", "content": "Hi."}, ts="2026-11-15T08:00:00Z")
+    with closing(sqlite3.connect(tmp_path / "store" / "journal.sqlite")) as db, db:
+        db.execute("UPDATE logs SET length = length - 1")
+    assert [refused.reason for refused in night(settings).quarantined] == ["unreadable"]

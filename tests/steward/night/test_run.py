@@ -10,13 +10,14 @@ import pytest
 
 from ctxsteward.envelope.store import Store, open_store
 from ctxsteward.schemas.profile_changes import DriftLevel
-from ctxsteward.steward.harvest.batches import DueTranscript, batched
+from ctxsteward.steward.harvest.batches import batched
+from ctxsteward.steward.ingest.items import SourceItem
 from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.night.run import run_night
 from ctxsteward.store.maintenance.fsck import fsck
 from ctxsteward.store.maintenance.gc import gc
 
-from .doubles import KEYS, PROFILE, SETTINGS, TENANT, Lines, shell, some, write
+from .doubles import PROFILE, SETTINGS, TENANT, Lines, shell, some, write
 
 
 @pytest.fixture
@@ -172,27 +173,6 @@ def test_what_a_check_stops_is_not_committed_and_the_night_is_kept(
     assert (store.profiles(PROFILE, tenant=TENANT).head() is not None) == (outcome == "promoted")
 
 
-def test_seven_days_in_any_order_and_twice_end_alike(tmp_path: Path) -> None:
-    days = {f"2026-11-{15 + day}": some(6, start=6 * day) for day in range(7)}
-    finals = set()
-    for number in range(4):
-        order = list(days)
-        Random(number).shuffle(order)
-        with open_store(f"file:{tmp_path / str(number)}", keys=KEYS) as store:
-            lines = Lines(store, tmp_path / f"in{number}")
-            for day in order:
-                write(lines.folder, days[day])
-                report = run_night(shell(store, lines, night=day))
-            before = governed(store)
-            for day in order:
-                again = run_night(shell(store, lines, night=day))
-                assert (again.outcome, again.final) == ("unchanged", report.final)
-            assert governed(store) == before
-            finals.add((report.final, report.night))
-    assert len(finals) == 1
-    assert report.night == "2026-11-21"
-
-
 def test_gc_and_fsck_know_what_a_night_leaves(store: Store, folder: Path) -> None:
     lines = Lines(store, folder)
     run_night(shell(store, lines))
@@ -216,12 +196,12 @@ def test_no_word_of_a_transcript_and_no_name_is_in_plain(store: Store, folder: P
 
 
 def test_batches_do_not_depend_on_order_and_a_new_item_changes_one() -> None:
-    items = [DueTranscript("s", f"{n}.json", "v1") for n in range(3_000)]
+    items = [SourceItem("s", f"{n}.json", "v1") for n in range(3_000)]
     before = {batch[0]: batch for batch in batched(items, 500)}
     shuffled = items.copy()
     Random(3).shuffle(shuffled)
     assert {batch[0]: batch for batch in batched(shuffled, 500)} == before
     assert sorted(item for batch in before.values() for item in batch) == sorted(items)
     assert all(200 <= len(batch) <= 1_000 for batch in before.values())
-    after = set(batched([*items, DueTranscript("s", "new.json", "v1")], 500))
+    after = set(batched([*items, SourceItem("s", "new.json", "v1")], 500))
     assert len(after - set(before.values())) == 1

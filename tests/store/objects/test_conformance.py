@@ -150,8 +150,9 @@ def test_a_listing_has_the_prefix_and_starts_after(places: Places, prefix: str, 
     assert keys_of(objects, prefix, after) == found
 
 
-def test_a_listing_goes_on_past_a_servers_page(places: Places) -> None:
-    objects, count = places.fresh(), 1_003 if places.kind != "s3-real" else 3
+def test_a_listing_goes_on_past_a_servers_page(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "10")  # of a page, as moto's server in this process has them
+    objects, count = places.fresh(), 23 if places.kind.startswith("s3-") else 1_003
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(lambda n: objects.put(numbered("log", n), b""), range(count))) == {"committed"}
 

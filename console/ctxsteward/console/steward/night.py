@@ -59,7 +59,7 @@ from .context import (
     with_shipped,
 )
 from .digest import week_of, write_digest
-from .night_report import NightRecords, exit_code, night_document, night_records, show_night
+from .night_report import night_document, show_night, with_changelog, with_records
 from .page import write_page
 from .records import LedgerView, ProfileOptions, about_a_profile, records_at
 
@@ -185,8 +185,8 @@ def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterat
             yield PreparedNight(settings=settings, place=place, findings=findings)
 
 
-def run_prepared(night: PreparedNight, tell: Tell) -> tuple[NightReport, NightRecords]:
-    """Run the night; return its report, and the records that the report is about."""
+def run_prepared(night: PreparedNight, tell: Tell) -> NightReport:
+    """Run the night; return its report, with records and changelog."""
     settings, place = night.settings, night.place
     before = _active(place, keep=not settings.dry_run)
     if settings.runner == "dask":
@@ -194,17 +194,18 @@ def run_prepared(night: PreparedNight, tell: Tell) -> tuple[NightReport, NightRe
 
         report = run_on_dask(settings)
         with records_at(place) as records:
-            return report, night_records(records, before)
+            return with_changelog(with_records(report, records, before), place.versions)
     from ctxsteward.steward.night.telemetry import tell_night
 
     with open_night(settings, place.here, tell=tell) as opened:
         report = run_night(opened)
         tell_night(report)
         if report.outcome == "busy":
-            return report, NightRecords()
+            return report
         head = place.versions.head()
         policy = settings.admission.under(head.profile if head else None)
-        return report, night_records(LedgerView.of(place, opened.ledger, report.night, policy), before)
+        records = LedgerView.of(place, opened.ledger, report.night, policy)
+        return with_changelog(with_records(report, records, before), place.versions)
 
 
 def _check_sources(transcripts: Sequence[str]) -> None:
@@ -320,20 +321,20 @@ def run(
     )
     with ready(asked) as night:
         with night_bar(shown=not as_json) as tell:
-            report, records = run_prepared(night, tell)
+            report = run_prepared(night, tell)
         if html is not None:
             write_page(html, night.place, report)
         if digest is not None:
             write_digest(digest, night.place, week_of(None, report.night), keep=not report.dry_run)
         if as_json:
             findings = [finding.model_dump(mode="json") for finding in night.findings]
-            print_json(night_document(report, records, night.place) | {"findings": findings})
+            print_json(night_document(report) | {"findings": findings})
         else:
             for finding in night.findings:
                 say(table_console(), f"finding: {finding.text}")
             shipped = all(map(is_shipped, night.settings.sources))
-            show_night(table_console(), report, records, night.place, is_shipped=shipped)
-    ctx.exit(exit_code(report))
+            show_night(table_console(), report, is_shipped=shipped)
+    ctx.exit(report.exit_code)
 
 
 def _wording(model: str, file: Mapping[str, Any]) -> dict[str, Any]:

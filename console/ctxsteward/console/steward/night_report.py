@@ -6,8 +6,7 @@ version that came into force, by key and address) and `exit_code`. Text of trans
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -15,12 +14,10 @@ from rich.console import Console
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.steward import NightReport
 from ctxsteward.steward.release.changelog import entry_lines
-from ctxsteward.store.profiles.versions import ChangeSummary
+from ctxsteward.store.profiles.versions import ProfileVersions
 
-from ..terminal.failures import FOUND
 from ..terminal.tables import grid, percent, say
-from .context import StewardContext
-from .records import LedgerView, QuotedSpan, reason_text, record_fields, whose
+from .records import LedgerView, reason_text, record_fields, whose
 
 SHOWN_RECORDS, SHOWN_SPANS, SPAN_CHARS = 8, 3, 160
 MAX_LISTED = 200
@@ -36,71 +33,49 @@ OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NightRecords:
-    """Records after a night."""
-
-    new: tuple[MetaRecommendation, ...] = ()
-    """Active ones that were not active before."""
-    held: tuple[MetaRecommendation, ...] = ()
-    """Records that are not used; `reason_text` says why."""
-    compared: bool = True
-    """False if there are too many to say which are new."""
-    spans: Mapping[str, Sequence[QuotedSpan]] = field(default_factory=dict)
-    """Evidence by the record's id."""
-
-
-def night_records(records: LedgerView, before: set[str] | None) -> NightRecords:
-    """Records after a night, beside the ids that were active before it (None: too many to compare)."""
+def with_records(report: NightReport, records: LedgerView, before: set[str] | None) -> NightReport:
+    """Add the records after the night, beside the ids that were active before it (None: too many to compare)."""
     every = sorted(records, key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
     active = [record for record in every if record.status == "active"]
     new = [record for record in active if before is not None and record.id not in before][:MAX_LISTED]
     held = [record for record in every if record.status not in ("active", "superseded")][:MAX_LISTED]
-    spans = {record.id: records.spans(record) for record in (*new, *held)}
-    return NightRecords(new=tuple(new), held=tuple(held), compared=before is not None, spans=spans)
+    quotes = {record.id: tuple(quote.text for quote in records.ledger.why(record.id)) for record in (*new, *held)}
+    return report.model_copy(
+        update={"is_compared": before is not None, "new": tuple(new), "held": tuple(held), "quotes": quotes}
+    )
 
 
-def night_document(report: NightReport, seen: NightRecords, place: StewardContext) -> dict[str, Any]:
+def with_changelog(report: NightReport, versions: ProfileVersions) -> NightReport:
+    """Add the changelog entry of the version that came into force, if one did."""
+    if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
+        return report
+    return report.model_copy(update={"landed": next(iter(versions.told(report.version)), None)})
+
+
+def night_document(report: NightReport) -> dict[str, Any]:
     """The night as JSON."""
-    landed = _landed(report, place)
     return report.model_dump(mode="json") | {
         "rates": report.rates,
         "records": {
-            "compared": seen.compared,
-            "new": [_record_document(record, seen) for record in seen.new],
-            "held": [_record_document(record, seen) for record in seen.held],
+            "compared": report.is_compared,
+            "new": [_record_document(record, report) for record in report.new],
+            "held": [_record_document(record, report) for record in report.held],
         },
-        "changelog": None if landed is None else landed.entry.model_dump(mode="json"),
-        "exit_code": exit_code(report),
+        "changelog": None if report.landed is None else report.landed.entry.model_dump(mode="json"),
+        "exit_code": report.exit_code,
     }
 
 
-def _record_document(record: MetaRecommendation, seen: NightRecords) -> dict[str, Any]:
+def _record_document(record: MetaRecommendation, report: NightReport) -> dict[str, Any]:
+    spans = zip(record.evidence, report.quotes[record.id], strict=True)
     return record_fields(record) | {
         "spans": [
-            {name: getattr(span.evidence, name) for name in ("session", "ref", "trust")} | {"text": span.text}
-            for span in seen.spans[record.id]
+            {"session": span.session, "ref": span.ref, "trust": span.trust, "text": text} for span, text in spans
         ],
     }
 
 
-def _landed(report: NightReport, place: StewardContext) -> ChangeSummary | None:
-    """The changelog entry of the version that came into force; None if none did."""
-    if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
-        return None
-    return next(iter(place.versions.told(report.version)), None)
-
-
-def exit_code(report: NightReport) -> int:
-    """The report's exit code; 1 also where all that was due was refused."""
-    if report.exit_code == 0 and report.quarantined and not report.count("harvested") and not report.dry_run:
-        return FOUND
-    return report.exit_code
-
-
-def show_night(
-    console: Console, report: NightReport, seen: NightRecords, place: StewardContext, *, is_shipped: bool
-) -> None:
+def show_night(console: Console, report: NightReport, *, is_shipped: bool) -> None:
     """Print the night as a page of text."""
     outcome = f"{report.outcome.replace('_', ' ')}, {OUTCOMES[report.outcome]}"
     dry = " (dry run: nothing is kept)" if report.dry_run else ""
@@ -119,13 +94,12 @@ def show_night(
         for left in report.stages
     )
     console.print(grid("stage", "left", "of the stage before", rows=rows, numbers=("left", "of the stage before")))
-    for lines in (_changed(report, seen), _listed(seen), _refused(report), _checks(report)):
+    for lines in (_changed(report), _listed(report), _refused(report), _checks(report)):
         for line, style in lines:
             say(console, line, style)
-    landed = _landed(report, place)
-    if landed is not None:
+    if report.landed is not None:
         say(console, "Changelog:")
-        for line in filter(None, entry_lines(landed)):
+        for line in filter(None, entry_lines(report.landed)):
             say(console, f"  {line}".rstrip())
 
 
@@ -133,32 +107,31 @@ Lines = Iterator[tuple[str, str]]
 """Lines for a person, each with its style."""
 
 
-def _changed(report: NightReport, seen: NightRecords) -> Lines:
+def _changed(report: NightReport) -> Lines:
     """What the slice gains and loses, each with the spans it rests on."""
     landed = report.outcome in ("promoted", "canary")
     would = "Would change for everybody" if report.dry_run or not landed else "Changed for everybody"
     if report.changes:
         yield f"{would}{f', version {report.version}' if landed and report.version else ''}:", "bold"
-    by_text = {record.text: record for record in seen.new if record.scope.is_shared}
+    by_text = {record.text: record for record in report.new if record.scope.is_shared}
     for line in report.changes:
         yield f"  {line}", ""
         record = by_text.get(line[2:].rpartition(" [")[0])
-        spans = seen.spans[record.id] if record is not None else ()
-        for span in spans[:SHOWN_SPANS]:
-            at = span.evidence
-            text = "(forgotten)" if span.text is None else " ".join(span.text.split())
+        spans = () if record is None else tuple(zip(record.evidence, report.quotes[record.id], strict=True))
+        for at, quote in spans[:SHOWN_SPANS]:
+            text = "(forgotten)" if quote is None else " ".join(quote.split())
             cut = text if len(text) <= SPAN_CHARS else text[: SPAN_CHARS - 1] + "…"
-            yield f"      {at.session}{at.ref} {at.trust}: {cut if span.text is None else f'“{cut}”'}", "dim"
+            yield f"      {at.session}{at.ref} {at.trust}: {cut if quote is None else f'“{cut}”'}", "dim"
         if len(spans) > SHOWN_SPANS:
             yield f"      and {len(spans) - SHOWN_SPANS} more spans", ""
 
 
-def _listed(seen: NightRecords) -> Lines:
+def _listed(report: NightReport) -> Lines:
     """New records that are not for everybody, and records that were held back."""
-    own = [record for record in seen.new if not record.scope.is_shared]
+    own = [record for record in report.new if not record.scope.is_shared]
     for heading, records, more in (
         ("New for one person, project or session alone", own, "--json lists them"),
-        ("Held back", seen.held, "`ctxsteward steward review --all` lists them"),
+        ("Held back", report.held, "`ctxsteward steward review --all` lists them"),
     ):
         if records:
             yield f"{heading}: {len(records):,}", "bold"

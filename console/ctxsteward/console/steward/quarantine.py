@@ -25,8 +25,8 @@ from rich.console import Console
 
 from ctxsteward.schemas import InputError
 from ctxsteward.steward.erasure import StewardRecords
-from ctxsteward.steward.harvest.batches import BatchRecords, DueTranscript
-from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
+from ctxsteward.steward.harvest.batches import BatchRecords
+from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem, SourceItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
 from ctxsteward.steward.ingest.sources import TranscriptSource, open_source
 from ctxsteward.steward.ingest.worker_pool import ItemLimits, WorkerPool
@@ -70,7 +70,7 @@ def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -
             stack.callback(sources[uri].close)
         transcripts = list(_transcripts(_refused(place, sources), sources, limit, tell))
     with records_at(place) as records:
-        flawed = [{"id": record.id, "flaw": record.flaw} for record in records.ledger.flawed()]
+        flawed = [{"id": id, "flaw": flaw} for id, flaw in records.ledger.flawed().items()]
         aside = [
             {
                 "id": record.id,
@@ -111,18 +111,17 @@ def refusals(settings: IngestSettings, loaded: LoadedItem) -> tuple[QuarantinedI
     return tuple(outcome for outcome in ingest(loaded, settings) if isinstance(outcome, QuarantinedItem))
 
 
-def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> list[tuple[DueTranscript | None, str]]:
+def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> list[tuple[SourceItem | None, str]]:
     """Items that some batch refused, with the reason; None for an item that no source lists any more."""
     batches = BatchRecords(place.store, place.tenant, place.profile, extractor="")
     reasons = {one.item: one.reason for batch in batches.every() for one in batch.quarantined}
     if not reasons:
         return []
-    named: dict[str, DueTranscript] = {}
+    named: dict[str, SourceItem] = {}
     for uri, source in sources.items():
         try:
-            for listed in source.items():
-                item = DueTranscript(uri, listed.name, listed.version)
-                named[batches.address(item)] = item
+            items = (item._replace(source=uri) for item in source.items())
+            named |= {batches.address(item): item for item in items}
         except InputError:
             continue  # the source itself is gone
     refusals_by_item = [(named.get(address), reason) for address, reason in reasons.items()]
@@ -130,7 +129,7 @@ def _refused(place: StewardContext, sources: Mapping[str, TranscriptSource]) -> 
 
 
 def _transcripts(
-    refused: Sequence[tuple[DueTranscript | None, str]],
+    refused: Sequence[tuple[SourceItem | None, str]],
     sources: Mapping[str, TranscriptSource],
     limit: int,
     tell: Callable[[str], object],
@@ -151,8 +150,8 @@ def _transcripts(
                     now, detail = SKIPPED, loaded.reason
                 else:
                     bad = [loaded] if isinstance(loaded, QuarantinedItem) else []
-                    for answer in workers.run([loaded]) if isinstance(loaded, LoadedItem) else ():
-                        bad += [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
+                    for _, result in workers.run([loaded]) if isinstance(loaded, LoadedItem) else ():
+                        bad += [result] if isinstance(result, QuarantinedItem) else result
                     now, detail = bad[0].reason if bad else READS, "; ".join(one.detail for one in bad[:3]) or None
             yield {
                 "source": item.source if item else None,

@@ -36,27 +36,16 @@ from ctxsteward.store.crypto.hash_chain import Chain, Link
 from ctxsteward.store.crypto.keyring import address_of, subject_of
 from ctxsteward.store.names import skeleton, steward_folder
 
+from ..ingest.items import SourceItem
+
 VERSION = 1
-
-
-class DueTranscript(NamedTuple):
-    """One transcript that is due."""
-
-    source: str
-    """URI of its source."""
-    name: str
-    """Where it lies in there."""
-    version: str
-    """Changes with its content."""
-    revision: int = 0
-    """Grows from reading to reading, where the source knows."""
 
 
 class Batch(NamedTuple):
     """What one task takes."""
 
     address: str
-    items: tuple[DueTranscript, ...]
+    items: tuple[SourceItem, ...]
 
 
 class WithdrawnTranscript(NamedTuple):
@@ -140,9 +129,10 @@ class BatchRecords:
         self._store, self._tenant, self._profile = store, tenant, profile
         self._key, self._extractor = store.keys.address_key(tenant), extractor
 
-    def batch(self, items: tuple[DueTranscript, ...], salt: str = "") -> Batch:
+    def batch(self, items: tuple[SourceItem, ...], salt: str = "") -> Batch:
         """These items as a batch; another `salt` makes it another batch, that is done anew."""
-        data = json.dumps([self._profile, self._extractor, salt, items]).encode()
+        read = [(item.source, item.name, item.version, item.revision) for item in items]
+        data = json.dumps([self._profile, self._extractor, salt, read]).encode()
         return Batch(address_of(self._key, self._tenant, "batch", data), items)
 
     def voice(self, principal: str | None) -> str:
@@ -151,7 +141,7 @@ class BatchRecords:
             address_of(self._key, self._tenant, "voice", skeleton(principal).encode()) if principal is not None else ""
         )
 
-    def address(self, item: DueTranscript) -> str:
+    def address(self, item: SourceItem) -> str:
         """What an item is called where names may not stand."""
         return address_of(self._key, self._tenant, "item", json.dumps([item.source, item.name]).encode())
 
@@ -159,7 +149,7 @@ class BatchRecords:
         """What a session is called where names may not stand."""
         return address_of(self._key, self._tenant, "session", session.encode())
 
-    def reading(self, item: DueTranscript, session: str) -> str:
+    def reading(self, item: SourceItem, session: str) -> str:
         """What a session of an item is called where names may not stand."""
         named = json.dumps([item.source, item.name, session]).encode()
         return address_of(self._key, self._tenant, "reading", named)
@@ -238,23 +228,23 @@ def _row(use: SessionUse) -> list[object]:
     return [use.reading, use.revision, fates, list(use.rests), use.version, dict(use.arm), *voice]
 
 
-def batched(items: Iterable[DueTranscript], batch_transcripts: int) -> Iterator[tuple[DueTranscript, ...]]:
+def batched(items: Iterable[SourceItem], batch_transcripts: int) -> Iterator[tuple[SourceItem, ...]]:
     """Items in batches of half to all of `batch_transcripts` on average, each sorted; the same for any order.
 
-    >>> [len(batch) for batch in batched([DueTranscript("s", str(n), "") for n in range(1_000)], 500)]
+    >>> [len(batch) for batch in batched([SourceItem("s", str(n), "") for n in range(1_000)], 500)]
     [502, 498]
     """
     every = sorted(set(items))
     count = 1
     while count * batch_transcripts < len(every):
         count *= 2
-    boxes: list[list[DueTranscript]] = [[] for _ in range(count)]
+    boxes: list[list[SourceItem]] = [[] for _ in range(count)]
     for item in every:
         boxes[_lot(item) & (count - 1)].append(item)
     return (tuple(box) for box in boxes if box)
 
 
-def _lot(item: DueTranscript) -> int:
+def _lot(item: SourceItem) -> int:
     name = f"{item.source}\x00{item.name}".encode(errors="surrogatepass")
     return int.from_bytes(hashlib.sha256(name).digest()[:8], "big")
 

@@ -44,14 +44,16 @@ orphan_metadata: a sidecar that is beside no transcript. failed: an error of thi
 class SourceItem(NamedTuple):
     """One file, object or session, as its source lists it."""
 
+    source: str
+    """URI of its source; in a night the one that the settings name."""
     name: str
     """Stable from night to night, and unique in its source."""
-    modified_seconds: float
-    """When the transcript or its sidecar was last written, whichever is later."""
-    size_bytes: int
-    """Of the transcript; of a session in a store, its records so far."""
     version: str
     """Differs whenever the content does, or its sidecar: ``SIZE@TIME``, and ``+SIZE@TIME`` of a sidecar."""
+    revision: int = 0
+    """Grows from reading to reading: the length of a log, the time of a file; 0 where the source does not know."""
+    modified_seconds: float = 0.0
+    """When the transcript or its sidecar was last written, whichever is later."""
 
 
 class FileStamp(NamedTuple):
@@ -64,14 +66,14 @@ class FileStamp(NamedTuple):
         return f"{self.size_bytes}@{self.modified_ns}"
 
 
-def listed(name: str, *stamps: FileStamp) -> SourceItem:
+def listed(source: str, name: str, *stamps: FileStamp) -> SourceItem:
     """An item out of what is known of its file, and of its sidecar where it has one.
 
-    >>> listed("a.json", FileStamp(10, 2_000_000_000), FileStamp(5, 3_000_000_000))
-    SourceItem(name='a.json', modified_seconds=3.0, size_bytes=10, version='10@2000000000+5@3000000000')
+    >>> listed("in", "a.json", FileStamp(10, 2_000_000_000), FileStamp(5, 3_000_000_000)).version
+    '10@2000000000+5@3000000000'
     """
     modified_seconds = max(stamp.modified_ns for stamp in stamps) / 1e9
-    return SourceItem(name, modified_seconds, stamps[0].size_bytes, "+".join(map(str, stamps)))
+    return SourceItem(source, name, "+".join(map(str, stamps)), int(modified_seconds * 1e6), modified_seconds)
 
 
 def is_named_like_transcript(name: str) -> bool:

@@ -118,7 +118,7 @@ class StoreSource:
             try:
                 length = self.store.journal.length(key)
             except Damaged:  # reading it says so again, and it is quarantined; the others are read all the same
-                yield SourceItem(session, self._now_seconds, 0, "damaged")
+                yield SourceItem(self.uri, session, "damaged", 0, self._now_seconds)
                 continue
             if not length and self.store.write_behind is not None:
                 try:
@@ -134,7 +134,7 @@ class StoreSource:
                 version = f"{length}@{self.store.journal.generation(key)}"
                 if meta is not None:
                     version += "." + meta.model_dump_json(exclude_unset=True)
-                yield SourceItem(session, modified_seconds, length, version)
+                yield SourceItem(self.uri, session, version, length, modified_seconds)
 
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
         meta = self._describe(name)
@@ -314,7 +314,7 @@ class FolderSource:
         with suppress(OSError):
             sidecar = (self._root / path).with_name(beside).lstat() if beside else None
             stamps += [FileStamp(sidecar.st_size, sidecar.st_mtime_ns)] if sidecar else []
-        return listed(_named(path), *stamps)
+        return listed(self.uri, _named(path), *stamps)
 
 
 def _named(path: str) -> str:
@@ -366,10 +366,10 @@ class ObjectSource:
         strays = orphans(found)
         for name, info in sorted(found.items()):
             if name in strays:
-                yield listed(name, _stamp(info))
+                yield listed(self.uri, name, _stamp(info))
             elif is_named_like_transcript(name):
                 beside = sidecar_of(name, found.__contains__)
-                yield listed(name, _stamp(info), *([_stamp(found[beside])] if beside else ()))
+                yield listed(self.uri, name, _stamp(info), *([_stamp(found[beside])] if beside else ()))
 
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
         sizes = sizes_of(version)

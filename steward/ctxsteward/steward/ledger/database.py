@@ -30,9 +30,9 @@ from ctxsteward.store.create_once import make_folders
 from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, connect, one_transaction
 
-from ..admission import AdmissionVerdict, RecordStanding
+from ..admission import RecordStanding
 from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_of
-from ..reconcile.claims import Claim, ClaimAudience, IndexedObservation, ObservationBrief, ObservationOrigin
+from ..reconcile.claims import Claim, ClaimAudience, IndexedObservation, ObservationBrief
 from ..reconcile.draft import Draft, DraftSummary, draw_draft, summarize_draft
 from ..reconcile.features import ClaimFeatures
 
@@ -368,7 +368,7 @@ def seen_row(seen: IndexedObservation) -> str:
     of_spans = tuple(_place_of(span) for span in seen.spans) == observation.places
     places, ts = None if of_spans else observation.places, 1 if observation.ts == brief.ts else observation.ts
     of_slot = [slot.subject, slot.attribute]
-    return _PLAIN.encode([rest, of_slot, seen.origin.project, spans, places, ts, sorted(seen.shown)])
+    return _PLAIN.encode([rest, of_slot, seen.project, spans, places, ts, sorted(seen.shown)])
 
 
 def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
@@ -384,7 +384,9 @@ def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
     return IndexedObservation(
         id=brief.id,
         observation=observation_of({**rest, **named, "slot": slot, "places": found}),
-        origin=ObservationOrigin(brief.source, brief.session, project),
+        source=brief.source,
+        session=brief.session,
+        project=project,
         spans=spans,
         shown=frozenset(shown),
     )
@@ -467,9 +469,8 @@ def drafts_of(database: LedgerDatabase, labels: Collection[str]) -> dict[str, Dr
 
 def standing_row(standing: RecordStanding) -> str:
     """How a record stands, as text; what is nothing is left out."""
-    verdict = standing.verdict
-    fields = {name: value for name in _STANDING if (value := getattr(standing, name))}
-    return canonical([verdict.status, verdict.reasons, fields]).decode()
+    fields = {name: value for name, value in zip(_STANDING, standing[2:], strict=True) if value}
+    return canonical([standing.status, standing.reasons, fields]).decode()
 
 
 def standing_of(row: str) -> RecordStanding:
@@ -477,7 +478,7 @@ def standing_of(row: str) -> RecordStanding:
     status, reasons, fields = json.loads(row)
     for name in ("supersedes", "conflicts"):
         fields[name] = tuple(fields.get(name, ()))
-    return RecordStanding(verdict=AdmissionVerdict(status, tuple(reasons)), **fields)
+    return RecordStanding(status, tuple(reasons), **fields)
 
 
-_STANDING = tuple(name for name in RecordStanding.__slots__ if name != "verdict")
+_STANDING = RecordStanding._fields[2:]

@@ -160,15 +160,6 @@ COVERED = (
 """Components in their authors' own scopes, and wider ones (w) that all of their support supports."""
 
 
-class JudgedDraft(NamedTuple):
-    """A record to be."""
-
-    component: str
-    draft: Draft
-    standing: RecordStanding
-    tokens: int
-
-
 class DraftJudge:
     """One judgement; the index must be refreshed."""
 
@@ -187,14 +178,14 @@ class DraftJudge:
         self._contested = ContestIndex(database, policy, now_seconds, self._reviews).settled(beside)
         self._covered = frozenset(self._covered_by_wider(beside))
 
-    def each(self) -> Iterator[JudgedDraft]:
-        """Every record, by id."""
+    def each(self) -> Iterator[tuple[str, Draft, RecordStanding, int]]:
+        """Every record to be, by id: its component, draft, standing and tokens."""
         shown = (row for row in self._rows() if row[1] not in self._covered and self._is_shown(row[1], row[2]))
         while page := list(islice(shown, PAGE)):
             drafts = drafts_of(self._db, [component for _, component, _, _ in page])
             for _, component, _, tokens in page:
                 draft = drafts[component]
-                yield JudgedDraft(component, draft, self._standing(component, draft), tokens)
+                yield component, draft, self._standing(component, draft), tokens
 
     def _is_shown(self, component: str, hidden: int) -> bool:
         return not hidden or component in self._reviews
@@ -213,9 +204,7 @@ class DraftJudge:
         contested = self._contested.get(component)
         if contested is not None:
             return contested
-        return RecordStanding(
-            verdict=admission_verdict(draft, self._policy, self._now_seconds, self._reviews.get(component))
-        )
+        return admission_verdict(draft, self._policy, self._now_seconds, self._reviews.get(component))
 
     def _covered_by_wider(self, beside: list[str] | None) -> Iterator[str]:
         """Components in their authors' own scopes that say nothing beside an active wider one."""
@@ -226,7 +215,7 @@ class DraftJudge:
             component
             for start in range(0, len(shown), PAGE)
             for component, draft in drafts_of(self._db, shown[start : start + PAGE]).items()
-            if self._standing(component, draft).verdict.status == "active"
+            if self._standing(component, draft).status == "active"
         ]
         yield from (row[0] for row in self._db.among(f"{COVERED} AND w.component IN (…)", active))
 
@@ -254,13 +243,13 @@ def support(
     for one in counted:
         who = voice_of(one.observation.principal)
         # runs count by their tasks at these gates, not by who speaks: those of unknown speakers count one by one
-        run = one.origin.session if gate in ("contrast", "seen") and not who else ""
+        run = one.session if gate in ("contrast", "seen") and not who else ""
         voices[who, run].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
 
 
 def _place(one: IndexedObservation, address: Address) -> SupportPlace:
-    session = one.origin.session
+    session = one.session
     people = {one.observation.principal, *(span.principal for span in one.spans)}
     return tuple(sorted({address(session), *(address(subject_of(session, who)) for who in people)}))
 
@@ -308,7 +297,7 @@ class RecordEvidence:
     def why(self, id: str) -> tuple[EvidenceQuote, ...]:
         """The spans a record rests on, with their words; empty for an id that is not known."""
         evidence = self._evidence(id)
-        return tuple(quotes(evidence, self._cited(evidence)))
+        return tuple(quotes(evidence, self._cited(evidence), self._key))
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy) -> RecordSupport | None:
         """Everybody behind a record; None where it is not known or counts no voices."""

@@ -24,19 +24,19 @@ from pydantic import ValidationError
 from ctxsteward.schemas import InputError, MetaRecommendation
 from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.publish import validate
-from ctxsteward.schemas.recommendation import Review, Status
+from ctxsteward.schemas.recommendation import Review
 from ctxsteward.store import Audience, Fact, FactSource
 from ctxsteward.store.crypto.keyring import AddressKey, address_of
 from ctxsteward.store.facts.fact import MAX_FACTS, MAX_SOURCES
 
-from ..admission import AdmissionPolicy, AdmissionVerdict, RecordStanding
+from ..admission import AdmissionPolicy, AdmittedRecords, RecordStanding
 from ..observations.observation import KINDS
 from ..reconcile.draft import Draft, wilson_lower95
 from .database import LedgerDatabase, drafts_of, standing_of
-from .judgement import DraftJudge, JudgedDraft, by_component
+from .judgement import DraftJudge, by_component
 from .status import RecordStatuses
 
-_FRESH = RecordStanding(verdict=AdmissionVerdict("candidate", ()))
+_FRESH = RecordStanding("candidate", ())
 MAX_FLAW_CHARS = 300
 
 
@@ -111,7 +111,8 @@ def line(draft: Draft, text: str | None = None) -> str:
 
 def content_of(record: MetaRecommendation, key: AddressKey) -> str:
     """HMAC of all that a record says, without its stamps."""
-    stampless = record.model_copy(update={"run": "none", "revision": 1, "validity": _undated(record)})
+    undated = record.validity.model_copy(update={"recorded_at": None})
+    stampless = record.model_copy(update={"run": "none", "revision": 1, "validity": undated})
     return address_of(key, "", "record", stampless.model_dump_json().encode())
 
 
@@ -129,10 +130,6 @@ def stamp_record(
             "validity": record.validity.model_copy(update={"recorded_at": before.recorded_at}),
         }
     return record.model_copy(update=changes)
-
-
-def _undated(record: MetaRecommendation) -> object:
-    return record.validity.model_copy(update={"recorded_at": None})
 
 
 def _fields(
@@ -181,8 +178,8 @@ def _fields(
             "recorded_at": None,
             "half_life_days": half_life_days,
         },
-        "status": standing.verdict.status,
-        "reasons": tuple(sorted({*standing.verdict.reasons, *(("merged",) if merged else ())})),
+        "status": standing.status,
+        "reasons": tuple(sorted({*standing.reasons, *(("merged",) if merged else ())})),
         "supersedes": tuple(sorted({*standing.supersedes, *merged})),
         "superseded_by": standing.superseded_by,
         "conflicts": standing.conflicts,
@@ -190,19 +187,6 @@ def _fields(
         "tokens": tokens,
         "review": review,
     }
-
-
-class JudgedRecords(NamedTuple):
-    """What the gates say of all records."""
-
-    statuses: Mapping[Status, int]
-    """How many have which."""
-    digest: str
-    """Of all that they say: equal for equal records."""
-    shared: tuple[MetaRecommendation, ...]
-    """Those that are active and reach more than their author, by id."""
-    looked_at: int
-    """Drafts that were judged anew: what was touched since the last judgement, what is due, and their rivals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,10 +221,11 @@ class RecordWriter:
         """Every record, by id; or that of one component."""
         judging = DraftJudge(self._db, as_of.policy, as_of.now_seconds, as_of.reviews, component)
         stamps = self._stamps()
-        for found in judging.each():
-            merged = tuple(sorted(stamps.keys() & set(found.draft.names) - {found.draft.id})) if stamps else ()
-            record = self._recommendation(found, as_of, judging.review(found.component), merged, as_of.run)
-            stamp = stamps.get(found.draft.id)
+        for part, draft, standing, tokens in judging.each():
+            merged = tuple(sorted(stamps.keys() & set(draft.names) - {draft.id})) if stamps else ()
+            review = judging.review(part)
+            record = self._recommendation(draft, standing, tokens, as_of, review, merged, as_of.run)
+            stamp = stamps.get(draft.id)
             yield stamp_record(record, stamp, as_of.now, content_of(record, self._key) if stamp else "")
 
     def one(self, as_of: JudgementContext, id: str) -> MetaRecommendation | None:
@@ -248,7 +233,7 @@ class RecordWriter:
         rows = self._db.rows("SELECT component FROM claims WHERE id = ?", id)
         return next(self.each(as_of, rows[0][0]), None) if rows else None
 
-    def judged(self, as_of: JudgementContext, total: int) -> JudgedRecords:
+    def judged(self, as_of: JudgementContext, total: int) -> AdmittedRecords:
         """What `each` comes to, without writing out what concerns one person alone; `total` is that of all drafts."""
         looked_at = self._standings.judge(
             as_of.policy,
@@ -257,7 +242,16 @@ class RecordWriter:
             lambda component, standing, review: self._unstamped(component, standing, as_of, review),
         )
         statuses, digest = self._standings.outcome(total)
-        return JudgedRecords(statuses, digest, tuple(self._for_many(as_of)), looked_at)
+        ((refused,),) = self._db.rows("SELECT count(*) FROM drafts WHERE malformed IS NOT NULL")
+        return AdmittedRecords(
+            active=tuple(self._for_many(as_of)),
+            digest=digest,
+            now=as_of.now or "",
+            reviews=as_of.reviews,
+            statuses=statuses,
+            refused=refused,
+            looked_at=looked_at,
+        )
 
     def publish(self, records: Iterable[MetaRecommendation]) -> None:
         """Remember the stamps of these; of what is left out, nothing is remembered any more."""
@@ -281,7 +275,7 @@ class RecordWriter:
         """A record without its stamps: its address, its names and itself, as they are kept."""
         (tokens,) = self._db.rows("SELECT tokens FROM drafts WHERE component = ?", component)[0]
         draft = drafts_of(self._db, (component,))[component]
-        record = self._recommendation(JudgedDraft(component, draft, standing, tokens), as_of, review, merged)
+        record = self._recommendation(draft, standing, tokens, as_of, review, merged)
         return content_of(record, self._key), json.dumps(draft.names), record.model_dump_json()
 
     def _for_many(self, as_of: JudgementContext) -> Iterator[MetaRecommendation]:
@@ -307,19 +301,20 @@ class RecordWriter:
 
     def _recommendation(
         self,
-        found: JudgedDraft,
+        draft: Draft,
+        standing: RecordStanding,
+        tokens: int,
         as_of: JudgementContext,
         review: Review | None,
         merged: tuple[str, ...],
         run: str = "none",
     ) -> MetaRecommendation:
-        draft, tokens = found.draft, found.tokens
         half_life_days = as_of.policy.half_life(draft.kind)
         if review is not None and review.text is not None and as_of.counter is not None:
             tokens = as_of.counter.text(line(draft, review.text))
         return recommendation(
             draft,
-            found.standing,
+            standing,
             self._frame,
             half_life_days=half_life_days,
             tokens=tokens,

@@ -21,13 +21,12 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ctxsteward.schemas.recommendation import RecommendationKind, Review, Status
+from ctxsteward.schemas.recommendation import Review, Status
 from ctxsteward.store.profiles.version_codec import canonical
 
 from ..admission import (
     ADMISSION,
     AdmissionPolicy,
-    AdmissionVerdict,
     RecordStanding,
     by_person,
     by_support,
@@ -35,16 +34,16 @@ from ..admission import (
     last_confirmed,
     under_rules,
 )
-from ..reconcile.claims import Width
-from ..reconcile.draft import ClaimSupport, Draft, FixAdvice
+from ..reconcile.draft import ClaimSupport, Draft
 from .database import LedgerDatabase, drafts_of, standing_of, standing_row
 from .judgement import BESIDE, SUPPORTED, ContestIndex, by_component
 
 AT_ONCE = 400
-_DRAFT = (
-    "component, id, wide, digest, kind, width, strict, scored, said, votes, confirmed, denied, recovered, helped, "
-    "obeyed_succeeded, obeyed_failed, tasks, asked, chance, trigger, "
-    "action, from_tool, last, shelf"
+_COUNTS = ClaimSupport.__slots__[3:]
+"""Columns of a draft that are fields of its `ClaimSupport`."""
+_DRAFTS = (
+    "SELECT hidden, component, id, wide, digest, kind, width, trigger, action, last, shelf, "
+    f"{', '.join(_COUNTS)} FROM drafts WHERE id IS NOT NULL AND malformed IS NULL AND component IN (…)"
 )
 _JUDGED = (
     "component",
@@ -70,33 +69,6 @@ _COVERS = (
     f"WHERE {SUPPORTED} AND o.component IN (…) GROUP BY o.component"
 )
 """By component (o), the first wider one (w) that is active and that all of its support supports."""
-
-
-class _DraftRow(NamedTuple):
-    component: str
-    id: str
-    wide: int
-    digest: bytes
-    kind: RecommendationKind
-    width: Width
-    strict: int
-    scored: int
-    said: int
-    votes: int
-    confirmed: int
-    denied: int
-    recovered: int
-    helped: int
-    obeyed_succeeded: int
-    obeyed_failed: int
-    tasks: int
-    asked: int
-    chance: float
-    trigger: str | None
-    action: str | None
-    from_tool: int
-    last: float | None
-    shelf: str | None
 
 
 class _StatusRow(NamedTuple):
@@ -216,7 +188,7 @@ class RecordStatuses:
 
     # -- what stands --------------------------------------------------------------------------------------------
 
-    def outcome(self, total: int) -> tuple[dict[Status, int], str]:
+    def outcome(self, total: int) -> tuple[dict[str, int], str]:
         """How many records have which status, and a digest of all that they say; `total` is that of all drafts."""
         rows = self._db.rows(f"SELECT status, count(*) FROM judged WHERE {_STANDS} GROUP BY status ORDER BY status")
         total += int(self._db.noted("judged sum") or 0)
@@ -275,74 +247,45 @@ class _DraftJudgement:
 
     def rows(self, components: Sequence[str], contested: Mapping[str, RecordStanding]) -> Iterator[_StatusRow]:
         """Those of these components that make a record, as they stand; covered by nothing."""
-        shown = self._db.among(
-            f"SELECT hidden, {_DRAFT} FROM drafts WHERE id IS NOT NULL AND malformed IS NULL AND component IN (…)",
-            components,
-        )
-        for hidden, *fields in shown:
-            one = _DraftRow(*fields)
-            if not hidden or one.component in self._reviews:
-                yield self._row(one, contested.get(one.component))
+        for hidden, component, id_, wide, digest, kind, width, trigger, action, last, shelf, *counts in self._db.among(
+            _DRAFTS, components
+        ):
+            review = self._reviews.get(component)
+            if hidden and review is None:
+                continue
+            since = last_confirmed(kind, self._policy, self._now_seconds)
+            standing = contested.get(component) or by_person(review)
+            if standing is None and last is not None and last < since:
+                standing = RecordStanding("expired", ("faded",))
+            if standing is None:
+                backing = ClaimSupport(events=0, sessions=0, principals=0, **dict(zip(_COUNTS, counts, strict=True)))
+                standing = by_support(kind, width, backing, self._policy, (trigger, action))
+                if self._policy.rules and is_subject_to_rules(standing):
+                    standing = under_rules(standing, drafts_of(self._db, (component,))[component], self._policy)
+            told = standing_row(standing)
+            is_for_many = wide and standing.status == "active"
+            written = self._write(component, standing, review) if is_for_many else (None, None, None)
+            words = b"" if review is None or review.text is None else review.text.encode()
+            yield _StatusRow(
+                component=component,
+                id=id_,
+                status=standing.status,
+                wide=wide,
+                until=self._until(last, review, since),
+                covered_by=None,
+                shelf=shelf,
+                digest=hashlib.sha256(digest + told.encode() + words).digest(),
+                content=written[0],
+                standing=told,
+                names=written[1],
+                record=written[2],
+            )
 
-    def _row(self, one: _DraftRow, contested: RecordStanding | None) -> _StatusRow:
-        review = self._reviews.get(one.component)
-        since = last_confirmed(one.kind, self._policy, self._now_seconds)
-        standing = contested or RecordStanding(verdict=self._verdict(one, review, since))
-        told = standing_row(standing)
-        status = standing.verdict.status
-        is_for_many = one.wide and status == "active"
-        written = self._write(one.component, standing, review) if is_for_many else (None, None, None)
-        words = b"" if review is None or review.text is None else review.text.encode()
-        return _StatusRow(
-            component=one.component,
-            id=one.id,
-            status=status,
-            wide=one.wide,
-            until=self._until(one, review, since),
-            covered_by=None,
-            shelf=one.shelf,
-            digest=hashlib.sha256(one.digest + told.encode() + words).digest(),
-            content=written[0],
-            standing=told,
-            names=written[1],
-            record=written[2],
-        )
-
-    def _verdict(self, one: _DraftRow, review: Review | None, since: float) -> AdmissionVerdict:
-        said = by_person(review)
-        if said is not None:
-            return said
-        if one.last is not None and one.last < since:
-            return AdmissionVerdict("expired", ("faded",))
-        backing = ClaimSupport(
-            events=0,
-            sessions=0,
-            principals=0,
-            strict=one.strict,
-            scored=one.scored,
-            said=one.said,
-            votes=one.votes,
-            confirmed=one.confirmed,
-            denied=one.denied,
-            recovered=one.recovered,
-            helped=one.helped,
-            obeyed_succeeded=one.obeyed_succeeded,
-            obeyed_failed=one.obeyed_failed,
-            from_tool=bool(one.from_tool),
-            tasks=one.tasks,
-            asked=one.asked,
-            chance=one.chance,
-        )
-        found = by_support(one.kind, one.width, backing, self._policy, FixAdvice(one.trigger, one.action))
-        if not self._policy.rules or not is_subject_to_rules(found):
-            return found
-        return under_rules(found, drafts_of(self._db, (one.component,))[one.component], self._policy)
-
-    def _until(self, one: _DraftRow, review: Review | None, since: float) -> float | None:
+    def _until(self, last: float | None, review: Review | None, since: float) -> float | None:
         """When time alone changes what its own verdict is; None: never."""
-        if one.last is None or self._now_seconds is None or by_person(review) or one.last < since:
+        if last is None or self._now_seconds is None or by_person(review) or last < since:
             return None
-        until = one.last + (self._now_seconds - since)
+        until = last + (self._now_seconds - since)
         return until if until != float("inf") else None
 
 

@@ -27,7 +27,6 @@ from ..harvest.batches import (
     Batch,
     BatchRecords,
     BatchResult,
-    DueTranscript,
     RefusedTranscript,
     SessionUse,
     WithdrawnTranscript,
@@ -35,7 +34,7 @@ from ..harvest.batches import (
 from ..harvest.harvester import EXTRACTOR, harvest, lasting
 from ..harvest.tools.errors import identifiers
 from ..harvest.usage import ActiveRecords, UseTally, WatchedRecord, merge_tallies, tally
-from ..ingest.items import LoadedItem, QuarantinedItem, SkippedItem
+from ..ingest.items import LoadedItem, QuarantinedItem, SkippedItem, SourceItem
 from ..ingest.pipeline import IngestSettings, ingest, load
 from ..ingest.sources import TranscriptSource
 from ..ingest.worker_pool import Isolation, quarantined, reason_of
@@ -184,11 +183,10 @@ def harvest_batch(
         totals = _BatchTotals(artifacts, records, writers)
         for source in sorted({item.source for item in batch.items}):
             items = {item.name: item for item in batch.items if item.source == source}
-            for answer in pool.run(map(watched, totals.loaded(sources[source], items))):
-                outcomes = (answer.result,) if isinstance(answer.result, QuarantinedItem) else answer.result
-                totals.add(outcomes, items[answer.item.name])
-        result = totals.result(batch)
-    return records.write(result)
+            for item, result in pool.run(map(watched, totals.loaded(sources[source], items))):
+                totals.add((result,) if isinstance(result, QuarantinedItem) else result, items[item.name])
+        finished = totals.result(batch)
+    return records.write(finished)
 
 
 class _BatchTotals:
@@ -206,7 +204,7 @@ class _BatchTotals:
         self._uses: list[SessionUse] = []
         self._dated: Counter[str] = Counter()
 
-    def loaded(self, source: TranscriptSource, items: Mapping[str, DueTranscript]) -> Iterator[LoadedItem]:
+    def loaded(self, source: TranscriptSource, items: Mapping[str, SourceItem]) -> Iterator[LoadedItem]:
         """Items that could be read; the others are added at once."""
         for name, item in items.items():
             outcome = load(source, name, item.version)
@@ -215,7 +213,7 @@ class _BatchTotals:
             else:
                 self.add((outcome,), item)
 
-    def add(self, outcomes: HarvestResult, item: DueTranscript) -> None:
+    def add(self, outcomes: HarvestResult, item: SourceItem) -> None:
         for outcome in outcomes:
             match outcome:
                 case HarvestedTranscript():
@@ -228,7 +226,7 @@ class _BatchTotals:
                         session = self._records.session(outcome.session) if outcome.session else None
                         self._gone.append(WithdrawnTranscript(self._records.address(item), session))
 
-    def _add_harvested(self, transcript: HarvestedTranscript, item: DueTranscript) -> None:
+    def _add_harvested(self, transcript: HarvestedTranscript, item: SourceItem) -> None:
         self._transcripts += 1
         self._dated[transcript.dated] += 1
         self._tally = merge_tallies((self._tally, transcript.tally))

@@ -1,7 +1,8 @@
 """The report of a night: how many were left after each stage, what was refused, what changed and why.
 
-`run` makes it; the command line, Prefect and the metrics show it, to people and as JSON. Unlike the night's link in the
-chain (`chain`) it may name transcripts, and it holds what the night has cost; nothing stores it by itself.
+`run` makes it. The command line adds what it tells people besides: new and held records, and the changelog entry. From
+this one value come the terminal's output, JSON, the page, the digest's week, Markdown and the metrics. Unlike the
+night's link in the chain (`chain`) it may name transcripts, and it holds what the night has cost; nothing stores it.
 
 Source: the layered-envelope design (yields; counts after every stage).
 """
@@ -14,7 +15,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
-from ctxsteward.schemas.recommendation import Count
+from ctxsteward.schemas.recommendation import Count, MetaRecommendation
+from ctxsteward.store.profiles.versions import ChangeSummary
 
 EXIT_FINE, EXIT_FOUND, EXIT_BLOCKED, EXIT_ROLLED_BACK = 0, 1, 3, 4
 
@@ -141,6 +143,18 @@ class NightReport(ReportValue):
     wording: WordingReport | None = None
     """None: no model was named."""
 
+    # These quote people and cost a reading of all records: only the command line asks for them, and no dump has them.
+    is_compared: Annotated[StrictBool, Field(exclude=True)] = True
+    """False if there are too many records to say which are new."""
+    new: Annotated[tuple[MetaRecommendation, ...], Field(exclude=True)] = ()
+    """Records that were not active before the night."""
+    held: Annotated[tuple[MetaRecommendation, ...], Field(exclude=True)] = ()
+    """Records that are not used; their `reasons` say why."""
+    quotes: Annotated[dict[str, tuple[str | None, ...]], Field(exclude=True)] = {}
+    """Words of the evidence of new and held records, by id, in the order of `evidence`; None: they were forgotten."""
+    landed: Annotated[ChangeSummary | None, Field(exclude=True)] = None
+    """What the version that came into force says of its commit."""
+
     def count(self, stage: str) -> int:
         """What this stage left; 0 where it did not run."""
         return next((left.count for left in self.stages if left.stage == stage), 0)
@@ -181,7 +195,8 @@ class NightReport(ReportValue):
         checks = {name: getattr(self, name) for name in ("drift", "gate", "canary")}
         bare = {name: check and check.model_copy(update={"why": ()}) for name, check in checks.items()}
         nameless = tuple(transcript.model_copy(update={"source": "", "name": ""}) for transcript in self.quarantined)
-        return self.model_copy(update={"changes": (), "quarantined": nameless, **bare})
+        quoting: dict[str, Any] = {"changes": (), "new": (), "held": (), "quotes": {}, "landed": None}
+        return self.model_copy(update={**quoting, "quarantined": nameless, **bare})
 
     def markdown(self) -> str:
         """Numbers and codes as a page that others may keep: no text of a transcript, no name of one."""
@@ -213,9 +228,10 @@ class NightReport(ReportValue):
 
     @property
     def exit_code(self) -> int:
-        """0 fine; 1 a batch failed; 3 a person must look; 4 rolled back."""
+        """0 fine; 1 a batch failed, or all that was due was refused; 3 a person must look; 4 rolled back."""
         if self.outcome == "rolled_back":
             return EXIT_ROLLED_BACK
         if self.outcome in ("held", "rejected", "busy"):
             return EXIT_BLOCKED
-        return EXIT_FOUND if self.failed_batches else EXIT_FINE
+        all_refused = bool(self.quarantined) and not self.count("harvested") and not self.dry_run
+        return EXIT_FOUND if self.failed_batches or all_refused else EXIT_FINE

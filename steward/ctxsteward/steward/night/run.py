@@ -21,27 +21,27 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import MetaRecommendation, StoreError
+from ctxsteward.schemas import StoreError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.schemas.profile_changes import DriftReport
-from ctxsteward.schemas.recommendation import Review
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.versions import Version, WriterLease
 
+from ..admission import AdmittedRecords
 from ..harvest.batches import (
     BatchFailure,
     BatchRecords,
     BatchResult,
-    DueTranscript,
     RefusedTranscript,
     Run,
     WithdrawnTranscript,
     batched,
 )
+from ..ingest.items import SourceItem
 from ..settings import NightSettings
 from .alerts import ALERT_NIGHTS, READABLE, alerts, dated_counts
 from .chain import Night, NightChain, Outcome
@@ -53,60 +53,12 @@ if TYPE_CHECKING:
 
 Marks = Mapping[str, Any]
 """Watermarks by source, as JSON."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DueTranscripts:
-    """What is to be read tonight."""
-
-    items: tuple[DueTranscript, ...]
-    marks: Callable[[Collection[DueTranscript]], Marks]
-    """Watermarks for when all is done but these."""
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """Transcripts left out before they were opened, by reason."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerUpdate:
-    """The ledger after artifacts were taken in."""
-
-    digest: str
-    """Digest of all observations in it, whatever the order they came in."""
-    observations: int
-    """How many are in it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmittedRecords:
-    """Records after the gates of admission."""
-
-    active: Sequence[MetaRecommendation]
-    """Active records that reach more than one person."""
-    digest: str
-    """Digest of what all records say, without the time since when they say it."""
-    now: str = ""
-    """The night's moment, by which records age; ISO 8601."""
-    reviews: Mapping[str, Review] = field(default_factory=dict)
-    """Decisions of people by record."""
-    statuses: Mapping[str, int] = field(default_factory=dict)
-    """Records by status."""
-    refused: int = 0
-    """Would-be records that their schema refused."""
-    looked_at: int = 0
-    """Drafts that were judged anew tonight."""
+MarksWithout = Callable[[Collection[SourceItem]], Marks]
+"""Gives the watermarks for when all that was due is done but these."""
 
 
 FittedSlice = tuple[MetaRecord, ...]
 """The meta slice as the steward would write it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Challenger:
-    """What would come into force."""
-
-    document: ProfileDocument
-    base: int
-    """Version it was made from; 0: there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,22 +129,23 @@ class OpenNight:
     """Whether the holder of a lease is known to be gone."""
     tell: Tell = lambda boundary: None
 
-    due: Callable[[Marks], DueTranscripts]
+    due: Callable[[Marks], tuple[tuple[SourceItem, ...], MarksWithout]]
+    """Returns what is to be read tonight."""
     harvest: Run
-    absorb: Callable[[Iterable[str], Sequence[tuple[DueTranscript, str | None]]], LedgerUpdate]
+    absorb: Callable[[Iterable[str], Sequence[tuple[SourceItem, str | None]]], tuple[str, int]]
     """Takes in artifacts by address. Takes out what came of withdrawn transcripts, each with the address of one session
-    or, for all of its sessions, None."""
+    or, for all of its sessions, None. Returns the digest of all observations, whatever their order, and their count."""
     reconcile: Callable[[], int]
     """Returns how many different claims there are."""
     admit: Callable[[str, str], AdmittedRecords]
     """Called with the date of the night and the id of the run."""
     fit: Callable[[AdmittedRecords, CommitContext], FittedSlice]
-    stage: Callable[[FittedSlice, CommitContext], Challenger | None]
+    stage: Callable[[FittedSlice, CommitContext], ProfileDocument | None]
     """Returns the challenger, or None where it is what is in force."""
-    drift: Callable[[Challenger, CommitContext], DriftReport]
-    gate: Callable[[Challenger, DriftReport, AdmittedRecords], GateReport]
+    drift: Callable[[ProfileDocument, CommitContext], DriftReport]
+    gate: Callable[[ProfileDocument, DriftReport, AdmittedRecords], GateReport]
     promote: Callable[
-        [Challenger | None, DriftReport | None, GateReport | None, AdmittedRecords, FittedSlice, CommitContext],
+        [ProfileDocument | None, DriftReport | None, GateReport | None, AdmittedRecords, FittedSlice, CommitContext],
         PromotionResult,
     ]
     canary: Callable[[AdmittedRecords, CommitContext], CheckVerdict | None]
@@ -239,16 +192,17 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
             counts[stage] = count
         night.tell(stage)
 
-    due = night.due(earlier.marks if earlier and not settings.full else {})
-    passed("due", len(due.items))
+    due, marks_without = night.due(earlier.marks if earlier and not settings.full else {})
+    passed("due", len(due))
     read = _read(night, due, f"full {earlier.number if earlier else 0}" if settings.full else "")
     passed("harvested", read.transcripts)
-    named = {night.records.address(item): item for item in due.items} if read.gone or read.quarantined else {}
+    named = {night.records.address(item): item for item in due} if read.gone or read.quarantined else {}
     artifacts = (artifact for address in sorted(read.addresses) for artifact in night.records.read(address).artifacts)
-    ledger = night.absorb(artifacts, [(named[gone.item], gone.session) for gone in read.gone if gone.item in named])
+    withdrawn = [(named[gone.item], gone.session) for gone in read.gone if gone.item in named]
+    observed, observations = night.absorb(artifacts, withdrawn)
     # What a killed night had absorbed already counts as well.
-    passed("absorbed", max(0, ledger.observations - (earlier.observations if earlier else 0)))
-    run = f"n{date}-{night.address([ledger.digest, date])[:12]}"  # the same observations on one date are one run
+    passed("absorbed", max(0, observations - (earlier.observations if earlier else 0)))
+    run = f"n{date}-{night.address([observed, date])[:12]}"  # the same observations on one date are one run
     passed("reconciled", night.reconcile())
     admitted = night.admit(date, run)
     passed("admitted", len(admitted.active))
@@ -274,15 +228,15 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     finished = Night(
         night=date,
         run=run,
-        marks=due.marks(read.unfinished()),
+        marks=marks_without(read.unfinished()),
         batches=tuple(sorted(read.addresses)),
-        ledger=ledger.digest,
-        observations=ledger.observations,
+        ledger=observed,
+        observations=observations,
         records=admitted.digest,
         statuses=dict(admitted.statuses),
         version=promoted.version,
         outcome=promoted.outcome,
-        final=night.address(["final", ledger.digest, promoted.final]),
+        final=night.address(["final", observed, promoted.final]),
         counts=counts | {READABLE: read.readable} | dict(read.hits) | dated_counts(read.dated),
         quarantined=dict(sorted(Counter(refused.reason for refused in read.quarantined).items())),
         drift=drift.level if drift else None,
@@ -304,7 +258,7 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
         version=finished.version,
         outcome="rolled_back" if canary is not None and canary.level == "rolled_back" else outcome,
         stages=_yields(counts),
-        skipped=dict(Counter(due.skipped) + read.skipped),
+        skipped=dict(read.skipped),
         quarantined=tuple(
             QuarantinedTranscript(source=named[each.item].source, name=named[each.item].name, reason=each.reason)
             for each in read.quarantined
@@ -314,7 +268,13 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
         refused_records=admitted.refused,
         failed_batches=len(read.failed),
         found_batches=read.found,
-        drift=_drift_verdict(drift) if drift else None,
+        drift=CheckVerdict(
+            level=drift.level,
+            ok=drift.level != "BLOCK",
+            why=tuple(f"{finding.level}: {finding.text}" for finding in drift.findings if finding.level != "INFO"),
+        )
+        if drift
+        else None,
         gate=CheckVerdict(level=_gate_level(gate), ok=gate.passed, why=gate.failed) if gate else None,
         canary=canary,
         changes=promoted.changes,
@@ -329,10 +289,10 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     )
 
 
-def _read(night: OpenNight, due: DueTranscripts, salt: str) -> _BatchSums:
+def _read(night: OpenNight, due: tuple[SourceItem, ...], salt: str) -> _BatchSums:
     """Have every batch done that is not done yet; another `salt` has all of them done anew."""
     sums, todo = _BatchSums(), []
-    for items in batched(due.items, night.settings.batch_transcripts):
+    for items in batched(due, night.settings.batch_transcripts):
         batch = night.records.batch(items, salt)
         finished = night.records.find(batch.address)
         if finished is None:
@@ -379,13 +339,8 @@ class _BatchSums:
         """Transcripts that were the steward's to read, whatever became of them."""
         return self.transcripts + len(self.quarantined) + len(self.unfinished()) + self.skipped["empty"]
 
-    def unfinished(self) -> frozenset[DueTranscript]:
+    def unfinished(self) -> frozenset[SourceItem]:
         return frozenset(item for failed in self.failed for item in failed.batch.items)
-
-
-def _drift_verdict(report: DriftReport) -> CheckVerdict:
-    why = tuple(f"{finding.level}: {finding.text}" for finding in report.findings if finding.level != "INFO")
-    return CheckVerdict(level=report.level, ok=report.level != "BLOCK", why=why)
 
 
 def _gate_level(report: GateReport) -> str:

@@ -26,6 +26,7 @@ from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.profiles.versions import Version
 
+from ..admission import AdmittedRecords
 from ..erasure import keep_support
 from ..gate.port import EvalGate, GateReport
 from ..gate.settings import configured, with_suites
@@ -34,7 +35,7 @@ from ..ledger.facade import Ledger
 from ..ledger.records import JudgementContext
 from ..night.chain import NightChain, Outcome, moment_of
 from ..night.report import CheckVerdict, WordingReport
-from ..night.run import AdmittedRecords, Challenger, CommitContext, FittedSlice, PromotionResult
+from ..night.run import CommitContext, FittedSlice, PromotionResult
 from ..settings import NightSettings
 from .approvals import Approvals
 from .assignment import keeping, running, started
@@ -57,7 +58,7 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     policy = settings.admission.under(head.profile if head else None)
     now = JudgementContext(now=then, policy=policy, reviews=reviews, counter=line_counter())
-    return ledger.judged(now).shared
+    return ledger.judged(now).active
 
 
 class Decisions:
@@ -99,18 +100,7 @@ class Decisions:
         reviews = reviews_of(self._store, self._settings, self._ledger, now)
         head, counter = self._versions.head(), self._slicing.counter
         policy = self._settings.admission.under(head.profile if head else None)
-        judged = self._ledger.judged(
-            JudgementContext(now=now, policy=policy, reviews=reviews, counter=counter, run=run)
-        )
-        return AdmittedRecords(
-            active=judged.shared,
-            digest=judged.digest,
-            now=now,
-            reviews=reviews,
-            statuses={str(status): count for status, count in judged.statuses.items()},
-            refused=len(self._ledger.flawed()),
-            looked_at=judged.looked_at,
-        )
+        return self._ledger.judged(JudgementContext(now=now, policy=policy, reviews=reviews, counter=counter, run=run))
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
         """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
@@ -140,29 +130,30 @@ class Decisions:
         """Whether a rollback kept this record out of what was fitted last."""
         return id in self._slicing.left_out
 
-    def stage(self, fitted: FittedSlice, writing: CommitContext) -> Challenger | None:
+    def stage(self, fitted: FittedSlice, writing: CommitContext) -> ProfileDocument | None:
         """The version in force with this slice; None where it says that already."""
-        base, before = self._base(writing)
+        _, before = self._base(writing)
         if before.meta == fitted:
             return None
         fields: dict[str, Any] = {block: getattr(before, block) for block in BLOCKS}
-        return Challenger(document=ProfileDocument(name=before.name, meta=fitted, **fields), base=base)
+        return ProfileDocument(name=before.name, meta=fitted, **fields)
 
     def _base(self, writing: CommitContext) -> tuple[int, ProfileDocument]:
         """The version that this run starts from, and what it says."""
         base = writing.base(self._versions.head())
         return base, self._versions.at(base).profile if base else ProfileDocument(name=self._settings.profile)
 
-    def drift(self, challenger: Challenger, writing: CommitContext) -> DriftReport:
+    def drift(self, challenger: ProfileDocument, writing: CommitContext) -> DriftReport:
         """Compare the challenger with the version in force; a BLOCK stops it."""
-        limits = self._settings.drift
-        return assess(self._versions, challenger.document, parent=challenger.base, when=writing.when, limits=limits)
+        base, limits = writing.base(self._versions.head()), self._settings.drift
+        return assess(self._versions, challenger, parent=base, when=writing.when, limits=limits)
 
-    def gate(self, challenger: Challenger, drift: DriftReport, admitted: AdmittedRecords) -> GateReport:
+    def gate(self, challenger: ProfileDocument, drift: DriftReport, admitted: AdmittedRecords) -> GateReport:
         """Champion and challenger on the same frozen cases."""
-        champion = self._versions.at(challenger.base).profile if challenger.base else None
-        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, admitted, challenger.base))
-        return make(frozenset(drift.touched))(champion, challenger.document)
+        base = drift.champion or 0
+        champion = self._versions.at(base).profile if base else None
+        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, admitted, base))
+        return make(frozenset(drift.touched))(champion, challenger)
 
     def _frozen(self, reviewed: frozenset[str], admitted: AdmittedRecords, *versions: int) -> EvalGate:
         """The frozen suite; replays that stand beside these versions are not made again."""
@@ -184,7 +175,7 @@ class Decisions:
 
     def promote(
         self,
-        challenger: Challenger | None,
+        challenger: ProfileDocument | None,
         drift: DriftReport | None,
         gate: GateReport | None,
         admitted: AdmittedRecords,
@@ -199,16 +190,16 @@ class Decisions:
         left_out = tuple(self._why_left_out(admitted))
         if challenger is None or drift is None or gate is None:
             return self._promoted("unchanged", self._versions.head(), admitted, fitted, left_out)
-        settings, head = self._settings, self._versions.head()
-        if head is not None and head.number == challenger.base and self._running(head):
+        settings, head, base = self._settings, self._versions.head(), drift.champion or 0
+        if head is not None and head.number == base and self._running(head):
             why = f"version {head.number} is a canary still; the challenger is staged anew when that has ended"
             return self._promoted("unchanged", head, admitted, fitted, (why,))
-        share = settings.canary_share if challenger.base else None
-        canary = started(share, challenger.base) if share else None
+        share = settings.canary_share if base else None
+        canary = started(share, base) if share else None
         landed = promote(
             self._store,
             settings.profile,
-            challenger.document,
+            challenger,
             drift,
             gate,
             self._approvals,
@@ -216,14 +207,14 @@ class Decisions:
             f"night {writing.run}",
             writing.when,
             tenant=settings.tenant,
-            parent=challenger.base,
+            parent=base,
             epoch=writing.epoch,
             commit_id=writing.commit_id,
             canary=canary,
         )
-        before = self._versions.at(challenger.base).profile if challenger.base else ProfileDocument()
+        before = self._versions.at(base).profile if base else ProfileDocument()
         changes = (
-            *_changes(before, challenger.document),
+            *_changes(before, challenger),
             *left_out,
             *([landed.why] if landed.why else ()),
         )

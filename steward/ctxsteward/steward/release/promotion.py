@@ -157,21 +157,6 @@ class Promotion:
     """Where people are asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Proposal:
-    """A challenger with its drift report and gate report, before anybody was asked."""
-
-    challenger: ProfileDocument
-    drift: DriftReport
-    gate: GateReport
-    parent: int
-    """The version it was made from; 0: none."""
-    who: str
-    """Its author, whose own approval never counts."""
-    when: str
-    """ISO 8601."""
-
-
 def assess(
     versions: ProfileVersions, challenger: ProfileDocument, *, parent: int, when: str, limits: DriftLimits | None = None
 ) -> DriftReport:
@@ -252,15 +237,26 @@ def promote(
     head = versions.head()
     if head is not None and head.number == after + 1 and head.commit_id == chosen:
         return Promotion(kind="committed", version=head)
-    proposal = _Proposal(challenger=challenger, drift=drift, gate=gate, parent=after, who=who, when=when)
-    ended = _judged(versions, head, proposal)
+    ended = _judged(versions, head, challenger, drift, gate, after, when)
     if ended is not None:
         return ended
     taken = taken_back(store, versions, after)
-    people = _people(head, proposal, taken)
-    agreed = _agreed(approvals, proposal, people)
-    if isinstance(agreed, Promotion):
-        return replace(agreed, version=head)
+    people = _people(head, challenger, drift, taken)
+    agreed: tuple[Approval, ...] = ()
+    if people:
+        if approvals is None:
+            return _blocked(
+                head, "needs_approval", f"{people} must approve, and nobody is configured to", people=people
+            )
+        agreed = approvals.valid(approvals.address(challenger, after, who), author=who, when=when)
+        refusers = [each.who for each in agreed if each.verdict == "reject"]
+        if refusers:
+            why_not = f"{', '.join(refusers)} rejected it"
+            return _blocked(head, "rejected", why_not, people=people, approvals=agreed)
+        if len(agreed) < people:
+            request = approvals.request(challenger, drift, parent=after, author=who, when=when, people=people)
+            return _lacking(head, request, people, agreed)
+        approvals.enrol()  # the commit asks the store who is a reviewer; an earlier program took answers without that
     form = PromotionCodec(store, versions)
     rests_on = form.promotion(head.profile if head else None, challenger, drift, gate, agreed, canary, chosen)
     rests_on[STATED] = dict(sorted(taken.after(challenger).when.items()))
@@ -293,12 +289,13 @@ def stage(
     """
     versions = store.profiles(profile_name, tenant=tenant)
     head = versions.head()
-    proposal = _Proposal(challenger=challenger, drift=drift, gate=gate, parent=parent, who=who, when=when)
-    ended = _judged(versions, head, proposal)
+    ended = _judged(versions, head, challenger, drift, gate, parent, when)
     if ended is not None:
         return ended
-    people = max(1, _people(head, proposal, taken_back(store, versions, parent)))
-    return replace(_lacking(approvals, proposal, people, note=why), version=head)
+    people = max(1, _people(head, challenger, drift, taken_back(store, versions, parent)))
+    said = approvals.valid(approvals.address(challenger, parent, who), author=who, when=when)
+    request = approvals.request(challenger, drift, parent=parent, author=who, when=when, people=people, note=why)
+    return _lacking(head, request, people, said)
 
 
 def rollback(
@@ -336,15 +333,22 @@ def _blocked(head: Version | None, obstacle: Obstacle, why: str, **more: Any) ->
     return Promotion(kind="blocked", version=head, obstacle=obstacle, why=why, **more)
 
 
-def _judged(versions: ProfileVersions, head: Version | None, proposal: _Proposal) -> Promotion | None:
-    """The end of a proposal that needs nobody's approval to fail, or to change nothing; None: go on."""
-    challenger, drift, gate, parent = proposal.challenger, proposal.drift, proposal.gate, proposal.parent
+def _judged(
+    versions: ProfileVersions,
+    head: Version | None,
+    challenger: ProfileDocument,
+    drift: DriftReport,
+    gate: GateReport,
+    parent: int,
+    when: str,
+) -> Promotion | None:
+    """The end of a challenger that needs nobody's approval to fail, or to change nothing; None: go on."""
     now = head.number if head else 0
     if head is not None and same_text(head.profile, challenger):
         return Promotion(kind="unchanged", version=head)
     if now != parent:
         return _blocked(head, "stale_parent", f"version {now} is in force, not {parent}; stage it anew")
-    if drift != assess(versions, challenger, parent=parent, when=proposal.when, limits=drift.limits):
+    if drift != assess(versions, challenger, parent=parent, when=when, limits=drift.limits):
         return _blocked(head, "other_drift", "the drift report is of another challenger; make it anew")
     if not gate.is_of(head.profile if head else None, challenger):
         return _blocked(head, "other_gate", "the gate report is of another challenger; replay it anew")
@@ -353,46 +357,15 @@ def _judged(versions: ProfileVersions, head: Version | None, proposal: _Proposal
     return None
 
 
-def _people(head: Version | None, proposal: _Proposal, taken: RolledBackChanges) -> int:
+def _people(head: Version | None, challenger: ProfileDocument, drift: DriftReport, taken: RolledBackChanges) -> int:
     """How many must agree: at least one where people wrote the change, or where it brings back what a rollback took."""
-    champion, challenger = head.profile if head else ProfileDocument(), proposal.challenger
+    champion = head.profile if head else ProfileDocument()
     written = by_people(champion) != by_people(challenger)
-    return max(people_needed(proposal.drift), int(taken.brings(champion, challenger) or written))
+    return max(people_needed(drift), int(taken.brings(champion, challenger) or written))
 
 
-def _agreed(approvals: Approvals | None, proposal: _Proposal, people: int) -> tuple[Approval, ...] | Promotion:
-    """The approvals there are, where they suffice; else what is lacking, with people asked."""
-    if people == 0:
-        return ()
-    if approvals is None:
-        return _blocked(None, "needs_approval", f"{people} must approve, and nobody is configured to", people=people)
-    said = _valid(approvals, proposal)
-    refusers = [each.who for each in said if each.verdict == "reject"]
-    if refusers:
-        return _blocked(None, "rejected", f"{', '.join(refusers)} rejected it", people=people, approvals=said)
-    if len(said) >= people:
-        approvals.enrol()  # the commit asks the store who is a reviewer; an earlier program took answers without that
-        return said
-    return _lacking(approvals, proposal, people)
-
-
-def _valid(approvals: Approvals, proposal: _Proposal) -> tuple[Approval, ...]:
-    address = approvals.address(proposal.challenger, proposal.parent, proposal.who)
-    return approvals.valid(address, author=proposal.who, when=proposal.when)
-
-
-def _lacking(approvals: Approvals, proposal: _Proposal, people: int, note: str = "") -> Promotion:
+def _lacking(head: Version | None, request: ApprovalRequest, people: int, said: tuple[Approval, ...]) -> Promotion:
     """Whose approval is lacking still, with people asked."""
-    said = _valid(approvals, proposal)
-    request = approvals.request(
-        proposal.challenger,
-        proposal.drift,
-        parent=proposal.parent,
-        author=proposal.who,
-        when=proposal.when,
-        people=people,
-        note=note,
-    )
     agreed = sum(each.verdict == "approve" for each in said)
     if request.state == "approved":
         why = f"request {request.id} has been approved; `promote` brings it into force"
@@ -400,7 +373,7 @@ def _lacking(approvals: Approvals, proposal: _Proposal, people: int, note: str =
         why = f"request {request.id} is {request.state}"
     else:
         why = f"{people - agreed} of {people} must approve request {request.id} still"
-    return _blocked(None, "needs_approval", why, people=people, approvals=said, request=request)
+    return _blocked(head, "needs_approval", why, people=people, approvals=said, request=request)
 
 
 def _approved(versions: ProfileVersions, number: int) -> int:
