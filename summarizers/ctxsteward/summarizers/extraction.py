@@ -60,7 +60,7 @@ from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, colu
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
-"""What a user says is shown in its own words, whole sentences."""
+"""A user's sentence is shown whole up to this length, or up to about a fifth of all bullets."""
 CONTEXT_CHARS = 60
 UPDATED_WORTH = 86.0
 SETTLED_WORTH = 58.0
@@ -84,7 +84,8 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     outcome = replaced(everything)
     superseded = _superseded(everything, outcome.stale)
     kept = [statement for statement in standing if statement.index not in superseded]
-    candidates = _from_statements(everything, outcome, novelties(everything))
+    longest_chars = max(SENTENCE_CHARS, min(USER_CHARS, budget_tokens * 3 // 4))
+    candidates = _from_statements(everything, outcome, novelties(everything), longest_chars)
     candidates += (
         bullet for output in tool_outputs(source.messages, source.visible) for bullet in tool_bullets(output)
     )
@@ -149,19 +150,22 @@ def novelties(everything: Sequence[PlacedSentence]) -> list[float]:
 
 
 def _from_statements(
-    everything: Sequence[PlacedSentence], outcome: UpdateOutcome, novelty: Sequence[float]
+    everything: Sequence[PlacedSentence], outcome: UpdateOutcome, novelty: Sequence[float], longest_chars: int
 ) -> list[BulletCandidate]:
     least = dict(outcome.lifts)
     for old, match in outcome.stale.items():
         least[match.newer] = max(least.get(match.newer, 0.0), _least_worth(everything[old], everything[match.newer]))
-    for index in [i for i in least if everything[i].role == "assistant" and everything[i].among > SHORT_REPLY_SENTENCES]:
+    for index in [
+        i for i in least if everything[i].role == "assistant" and everything[i].among > SHORT_REPLY_SENTENCES
+    ]:
         del least[index]
     candidates: list[BulletCandidate] = []
     previous: PlacedSentence | None = None
     for index, statement in enumerate(everything):
         if statement.place == "source":
             worth = standing_worth(statement, novelty[index])
-            candidate = _candidate(statement, worth, previous, outcome.stale.get(index), least.get(index, 0.0))
+            match, least_worth = outcome.stale.get(index), least.get(index, 0.0)
+            candidate = _candidate(statement, worth, previous, match, least_worth, longest_chars)
             if candidate is not None:
                 if candidates and _shown_within(candidates[-1], candidate):
                     candidate = _joined(candidates.pop(), candidate)
@@ -211,6 +215,7 @@ def _candidate(
     previous: PlacedSentence | None,
     match: UpdateMatch | None,
     least_worth: float,
+    longest_chars: int,
 ) -> BulletCandidate | None:
     reading = statement.reading
     worth = max(worth, least_worth) if match is None else worth
@@ -226,7 +231,8 @@ def _candidate(
         if any(norm in normalize(text) for norm in match.stale):
             return None
         worth = min(worth, 70.0)
-    limit = USER_CHARS if statement.role == "user" else RULE_CHARS if reading.rule >= 3 else SENTENCE_CHARS
+    limit = RULE_CHARS if reading.rule >= 3 else SENTENCE_CHARS
+    limit = max(limit, longest_chars) if statement.role == "user" else limit
     text = quote(without_opening(condensed(text, keep, limit if text.isascii() else limit * 5 // 9)))
     refs = statement.refs
     if len(reading.subject) <= 1 and not reading.names and worth >= 50 and previous is not None:

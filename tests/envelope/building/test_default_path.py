@@ -2,7 +2,7 @@
 
 A row that changes is a change of every user's envelopes: it needs a new renderer version, not a new digest here. Rows
 of a new renderer are added; those of the ones before stay while `FORMS` keeps them. Only a change of what is recalled
-gives new digests: the log holds each selection, so envelopes of before are rebuilt as they were.
+or kept gives new digests: the log holds each selection and each compaction, so older envelopes are rebuilt as they were.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def intra_policy(settings: IntraContext | None) -> Policy:
     if settings.policy != "threshold":  # it says what leaves, which masking by age would override
         return policy_named(settings.policy)
     name = f"intra-phase/2 threshold window={settings.window} mask={settings.mask_observations_after}"
-    return Policy(name=name, choose=partial(_choose, settings))
+    return Policy(name=name, choose=partial(_choose, settings), shortens_old_replies=False)
 
 
 def _choose(settings: IntraContext, window: Window, need_tokens: int) -> CompactionChoice:

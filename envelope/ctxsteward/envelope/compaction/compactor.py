@@ -32,6 +32,7 @@ from ..tokens.budgets import (
     LIKELY_FRACTION,
     LIVE_FLOOR_FRACTION,
     MIN_PROGRESS_FRACTION,
+    NEW_FLOOR_FRACTION,
     Budgets,
 )
 from ..tokens.tokenizer import Counter
@@ -189,13 +190,14 @@ class Compactor:
         likely = window.bullets_tokens + int(window.movable_tokens * LIKELY_FRACTION)
         high = min(budgets.bullets_tokens, likely)
         room = budgets.target_tokens + budgets.lent_tokens(high) - window.must_tokens - window.notes_tokens
-        floor = LIVE_FLOOR_FRACTION if window.state.in_loop else BULLETS_FLOOR_FRACTION
-        low = int(budgets.own_bullets_tokens * floor)
+        own, in_loop = budgets.own_bullets_tokens, window.state.in_loop
+        low = int(own * (LIVE_FLOOR_FRACTION if in_loop else NEW_FLOOR_FRACTION))
+        least = 0 if in_loop else min(high, int(own * BULLETS_FLOOR_FRACTION))
         hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
         new = max(0, min(hard, max(low, min(high, room))))
-        return new, max(new, min(hard, window.bullets_tokens, high))
+        return new, max(new, min(hard, max(least, min(window.bullets_tokens, high))))
 
     def _summary(self, source: SummarizerInput, budget_tokens: int) -> Summary | str:
         """What the summarizer makes of what leaves, or what is wrong with it."""
@@ -261,7 +263,7 @@ class Compactor:
             kept=tuple(group.ordinals for group in after.kept),
             masked=tuple(sorted(after.masked)),
             shortened=after.shortened,
-            reply_tokens=self.budgets.old_reply_tokens,
+            reply_tokens=self.budgets.old_reply_tokens if self.policy.shortens_old_replies else 0,
             report=report,
             checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
         )

@@ -459,7 +459,7 @@ def middle_out_policy() -> Policy:
     It stops at the first level that reaches the target; only where all are not enough whole messages leave and are
     summarized. The report names the level.
     """
-    return Policy(name="middle-out/1 threshold", choose=_choose_middle_out)
+    return Policy(name="middle-out/1 threshold", choose=_choose_middle_out, shortens_old_replies=False)
 
 
 def _choose_middle_out(window: Window, need_tokens: int) -> CompactionChoice:
@@ -478,7 +478,8 @@ def _choose_middle_out(window: Window, need_tokens: int) -> CompactionChoice:
 
 def importance_policy(weights: ImportanceWeights | None = None) -> Policy:
     """Whole groups leave, those of least worth first; the policy named ``importance``."""
-    return Policy(name="importance/1 threshold", choose=partial(_choose_by_worth, weights or ImportanceWeights()))
+    choose = partial(_choose_by_worth, weights or ImportanceWeights())
+    return Policy(name="importance/1 threshold", choose=choose, shortens_old_replies=False)
 
 
 def _choose_by_worth(weights: ImportanceWeights, window: Window, need_tokens: int) -> CompactionChoice:

@@ -347,6 +347,8 @@ class Policy:
     choose: Choose = choose
     within: Within | None = None
     """None: the builder's own."""
+    shortens_old_replies: bool = True
+    """Whether replies before the newest are shown as beginning and end from now on."""
 
 
 def asked_policy(keep_tokens: int | None = None) -> Policy:

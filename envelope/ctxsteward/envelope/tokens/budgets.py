@@ -45,7 +45,7 @@ REPLY_FRACTION = 0.75
 
 REPLY_OF_DYNAMIC = 0.3
 
-OLD_REPLY_FRACTION = .02
+OLD_REPLY_FRACTION = 0.02
 """An older text of the assistant stays whole up to this part of dynamic once anything was compacted."""
 
 LEAST_REPLY_TOKENS = 48
@@ -58,8 +58,11 @@ BULLETS_FRACTION = 0.25
 """And borrow this part of recall's share, at most as much again as is their own: what a session keeps does not shrink
 with the history's share."""
 
-BULLETS_FLOOR_FRACTION = .8
-"""Of what bullets may take, what they may fill where verbatim messages alone exceed the target."""
+NEW_FLOOR_FRACTION = 1 / 3
+"""Of what bullets may take of the target, what new ones may fill where verbatim messages alone exceed the target."""
+
+BULLETS_FLOOR_FRACTION = 0.8
+"""The same for all bullets: a long reply does not push out what the user said."""
 
 LIVE_FLOOR_FRACTION = 0.15
 """The same within a turn's tool loop: there results leave, and their references lead back to all of them."""
