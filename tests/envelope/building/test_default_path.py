@@ -2,7 +2,7 @@
 
 A row that changes is a change of every user's envelopes: it needs a new renderer version, not a new digest here. Rows
 of a new renderer are added; those of the ones before stay while `FORMS` keeps them. Only a change of what is recalled
-or kept gives new digests: the log holds each selection and each compaction, so older envelopes are rebuilt as they were.
+or kept gives new digests: the log holds each selection and compaction, so older envelopes are rebuilt as they were.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (34, "70e5aa1874e507c80cc7eaca6b0a941b")),
-        (3, "openai", 9_000, (16, "118568f74b769d5ed95fbdbfcaeb9c1f")),
+        (3, "openai", 2_500, (34, "40cb4c7ecc637b727c743686cfa030ec")),
+        (3, "openai", 9_000, (16, "ec35380ec7d89ebd7d3f8738270f5f96")),
         (3, "anthropic", 2_500, (27, "af75608361bc76470adc745151508558")),
-        (3, "anthropic", 9_000, (15, "27917bc0f843f5f9fca029fc6fa3e442")),
-        (4, "openai", 2_500, (34, "8e39853df66c0785d1d4e7229676c221")),
-        (4, "openai", 9_000, (16, "caac3f99113f39fa433f1d4d72ded969")),
+        (3, "anthropic", 9_000, (15, "1b3537d54f459ed446e1c03fb5ac7db8")),
+        (4, "openai", 2_500, (34, "323eec7048357ecc90a699854abbbd54")),
+        (4, "openai", 9_000, (16, "f6b9674093d48ee8ef2c8b48b07c4326")),
         (4, "anthropic", 2_500, (27, "55e7d4037c64c9c6c5cec17207071e79")),
-        (4, "anthropic", 9_000, (15, "bd15d97a7e460fd0a06f44414f549ac8")),
+        (4, "anthropic", 9_000, (15, "71b3ad281519dd4b6e99926f67d2d39b")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
