@@ -56,11 +56,11 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
     [
         (3, "openai", 2_500, (34, "40cb4c7ecc637b727c743686cfa030ec")),
         (3, "openai", 9_000, (16, "ec35380ec7d89ebd7d3f8738270f5f96")),
-        (3, "anthropic", 2_500, (27, "af75608361bc76470adc745151508558")),
+        (3, "anthropic", 2_500, (25, "09c769aec7b949b569201272c475e489")),
         (3, "anthropic", 9_000, (15, "1b3537d54f459ed446e1c03fb5ac7db8")),
         (4, "openai", 2_500, (34, "323eec7048357ecc90a699854abbbd54")),
         (4, "openai", 9_000, (16, "f6b9674093d48ee8ef2c8b48b07c4326")),
-        (4, "anthropic", 2_500, (27, "55e7d4037c64c9c6c5cec17207071e79")),
+        (4, "anthropic", 2_500, (25, "bdb1a2aeb624b24ee9366fb297bd741d")),
         (4, "anthropic", 9_000, (15, "71b3ad281519dd4b6e99926f67d2d39b")),
     ],
 )
@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (32, "b7eb4b5bd2701700a6d948a512dc64f0")),
-        (3, "anthropic", (29, "fe88ca0b8979541e3dd463ed8aa6a820")),
-        (4, "openai", (32, "e7bceecf415798016945c1caf6d40dfc")),
-        (4, "anthropic", (29, "704f51e6d9f5e466a8f300de8ef40017")),
+        (3, "openai", (31, "1cd1da7a905e6ccf662aa3e5fe40db7d")),
+        (3, "anthropic", (28, "178b3c9938a806b1f3d4f7ffc5273e5a")),
+        (4, "openai", (31, "6c05f5b1dd72fac7467db1f13c10fa17")),
+        (4, "anthropic", (28, "33531d0feb1f84e0ffe93953456c055c")),
     ],
 )
 def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:
