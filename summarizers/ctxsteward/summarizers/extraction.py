@@ -6,9 +6,9 @@ rest and the tool outputs into candidates whose text is quoted, and take the bes
 Same input, same bullets; valid messages never raise.
 
 Caps: of one text the first `HEAD_CHARS` and the last `TAIL_CHARS` characters are read; of one call at most
-`LOOK_CHARS` (or 16 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. When a backlog is
-larger, every text still gets a cheap glance (role, digits, a few telling substrings) and the most telling ones are
-read. What was not read stays resolvable by its reference; the accounting of losses is the builder's.
+`LOOK_CHARS` (or 16 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. Of a larger backlog
+users' texts are read before assistants', short ones before long ones. What was not read stays resolvable by its
+reference; the accounting of losses is the builder's.
 
 `Reader` (for recall, by the entry point ``ctxsteward.replacing``) reads a conversation for what replaces what: where an
 earlier message is shown again, the later ones have to stand beside it. A message may say several things, each replaced
@@ -18,7 +18,6 @@ to `READ_CHARS` of its own text; tool results are not read. Rules of `updates`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -279,20 +278,11 @@ def last_raw_turn(source: SummarizerInput) -> LastRawTurn:
     return LastRawTurn(user=said.get("user"), assistant=said.get("assistant"))
 
 
-GLANCE_CHARS = 500
 LOOK_CHARS = 24_000
 LOOK_CHARS_A_TOKEN = 16
 """A larger budget reads more: this many characters for each token of it."""
 VISIBLE_CHARS = 4_000
 """Of the text of one visible message; visible messages only supersede."""
-
-_GLANCE = (
-    *("must", "never", "n't ", "only", "without", "nobody", "no one", "always", "instead", "actually"),
-    *("change", "switch", "move", "decid", "go with", "agreed", "limit", "budget", "confirm", "number"),
-    *("code", "error", "prefer", "deadline"),
-)
-_GLANCE_CHINESE = ("不", "必须", "别", "只", "改", "定", "号")
-_DIGIT = re.compile(r"[0-9]")
 
 
 class StatementText(NamedTuple):
@@ -316,11 +306,11 @@ def texts(messages: Sequence[SourceMessage]) -> list[StatementText]:
 
 
 def worth_reading(found: list[StatementText], budget_tokens: int = 0) -> list[StatementText]:
-    """All texts if they fit what this budget reads, else the most telling ones, in their order."""
+    """All texts if they fit what this budget reads, else the users' and the shortest, in their order."""
     room = max(LOOK_CHARS, LOOK_CHARS_A_TOKEN * budget_tokens)
     if sum([min(len(text.text), HEAD_CHARS + TAIL_CHARS) for text in found]) <= room:
         return found
-    ranked = sorted(range(len(found)), key=lambda i: (-_glance(found[i]), -i))
+    ranked = sorted(range(len(found)), key=lambda i: (found[i].role == "assistant", len(found[i].text), -i))
     chosen: list[int] = []
     for i in ranked:
         room -= min(len(found[i].text), HEAD_CHARS + TAIL_CHARS)
@@ -328,14 +318,6 @@ def worth_reading(found: list[StatementText], budget_tokens: int = 0) -> list[St
             break
         chosen.append(i)
     return [found[i] for i in sorted(chosen)]
-
-
-def _glance(text: StatementText) -> float:
-    """Telling signs per length, cheaply."""
-    look = text.text[:GLANCE_CHARS]
-    marks = _GLANCE if look.isascii() else _GLANCE + _GLANCE_CHINESE
-    signs = len([mark for mark in marks if mark in look]) + (2 if _DIGIT.search(look) else 0)
-    return (signs + 1) * (2.0 if text.role != "assistant" else 1.0) / (400 + len(look))
 
 
 def pieces(text: str) -> Iterator[SentenceSpan]:
