@@ -190,9 +190,12 @@ class Compactor:
         likely = window.bullets_tokens + int(window.movable_tokens * LIKELY_FRACTION)
         high = min(budgets.bullets_tokens, likely)
         room = budgets.target_tokens + budgets.lent_tokens(high) - window.must_tokens - window.notes_tokens
-        own, in_loop = budgets.own_bullets_tokens, window.state.in_loop
-        low = int(own * (LIVE_FLOOR_FRACTION if in_loop else NEW_FLOOR_FRACTION))
-        least = 0 if in_loop else min(high, int(own * BULLETS_FLOOR_FRACTION))
+        in_loop = window.state.in_loop
+        size = (
+            budgets.own_bullets_tokens + budgets.bullets_tokens
+        ) / 2  # halfway into what they may borrow of recall's share
+        low = int(budgets.bullets_tokens * LIVE_FLOOR_FRACTION if in_loop else size * NEW_FLOOR_FRACTION)
+        least = 0 if in_loop else min(high, int(size * BULLETS_FLOOR_FRACTION))
         hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)
