@@ -2,7 +2,7 @@
 
 Each person of the data has dated sessions. A question is asked as the next user message of that person, and what they
 said in the sessions before it may be shown, in 120 tokens: rows as the product shows them, each with its session,
-message and day, a row for each message. What stands whatever is asked is part of these 120 tokens.
+message and day, a row for each message.
 
     shown    mean share of a question's evidence that is there
     tokens   mean tokens of the rows

@@ -390,7 +390,7 @@ def _heard(text: str) -> tuple[Sentence, ...]:
     said = ReplayedUtterance(ordinal=1, ref="§1", role="user", text=text, trust="user", principal="p")
     return listen(
         ReplayedTranscript(source="line", session="line", principal="p", format="openai", digest="", utterances=(said,))
-    ).sentences
+    )
 
 
 LINE_CHECKS: Mapping[str, Callable[[MetaRecommendation], bool]] = {

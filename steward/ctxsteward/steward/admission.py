@@ -56,7 +56,7 @@ from .harvest.people.claims import is_own_form
 from .harvest.tools.templates import is_repair, only_checks, only_looks
 from .observations.observation import KINDS
 from .reconcile.claims import Width, is_named_slot
-from .reconcile.draft import NO_ADVICE, ClaimSupport, Draft, FixAdvice
+from .reconcile.draft import ClaimSupport, Draft, FixAdvice
 
 DAY_SECONDS = 86_400.0
 ADMISSION = "admission/2"
@@ -276,7 +276,7 @@ def by_support(
     width: Width,
     backing: ClaimSupport,
     policy: AdmissionPolicy,
-    advice: FixAdvice = NO_ADVICE,
+    advice: FixAdvice = (None, None),
 ) -> RecordStanding:
     """The verdict that the support of a claim earns, by its kind and its audience."""
     gate = KINDS[kind].gate
@@ -309,15 +309,16 @@ def _many(backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:
 
 
 def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> RecordStanding:
+    trigger, action = advice
     if backing.obeyed_failed > backing.obeyed_succeeded:
         return RecordStanding("candidate", ("fails_more",))
     if not backing.recovered:
-        return RecordStanding("candidate", ("needs_fix" if only_checks(advice.action) else "needs_outcome",))
+        return RecordStanding("candidate", ("needs_fix" if only_checks(action) else "needs_outcome",))
     if backing.recovered < policy.recoveries:
         return RecordStanding("candidate", ("needs_recovery",))
     if backing.helped < policy.recoveries:
         return RecordStanding("candidate", ("needs_principals",))
-    if is_repair(advice.trigger, advice.action, policy.reading_tools, policy.tool_arguments):
+    if is_repair(trigger, action, policy.reading_tools, policy.tool_arguments):
         return RecordStanding("active", ("fix_worked",))
     return RecordStanding("vetted", ("needs_person",))
 
@@ -329,7 +330,7 @@ def _contrast(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice)
         return RecordStanding("candidate", ("needs_principals",))
     if backing.chance > policy.max_chance:
         return RecordStanding("candidate", ("by_chance",))
-    if only_looks(advice.action, policy.reading_tools):
+    if only_looks(advice[1], policy.reading_tools):
         return RecordStanding("active", ("runs_differ",))
     return RecordStanding("vetted", ("needs_person",))
 

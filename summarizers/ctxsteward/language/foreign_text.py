@@ -31,7 +31,6 @@ _NAMED = re.compile(r"\W*(?:[\w'.+#-]{1,30}(?:\s[\w'.+#-]{1,30})?|[\u3400-\u9fff
 """Short enough to name a thing rather than to quote a sentence."""
 _HEADER = _LISTS.pattern("header", re.MULTILINE)
 _ANNOUNCED = _LISTS.pattern("announced", re.IGNORECASE)
-_LEANING = _LISTS.pattern("leaning", re.IGNORECASE)
 _SPOKEN = re.compile(r"[^\n\r]")
 
 
@@ -51,15 +50,6 @@ def mask_foreign_text(text: str) -> str:
     if _has_quotation(text):
         text = _QUOTED.sub(_without_words, text)
     return text
-
-
-def leans_on_another(sentence: str) -> bool:
-    """Whether a sentence begins with a pronoun, or a bracket, so that it is not understood without the one before it.
-
-    >>> [leans_on_another(said) for said in ("Ok, this looks solid.", "I live in Bonn.", "And it helps.")]
-    [True, False, True]
-    """
-    return _LEANING.match(sentence) is not None
 
 
 def _has_quotation(text: str) -> bool:

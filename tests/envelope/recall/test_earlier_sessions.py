@@ -13,7 +13,7 @@ from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Sto
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.layout.composition import EARLIER_LABEL
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
-from ctxsteward.envelope.recall.earlier_sessions import FOUND_TOKENS, MAX_STANDING, REFRESH_TURNS, STANDING_TOKENS
+from ctxsteward.envelope.recall.earlier_sessions import FOUND_TOKENS, REFRESH_TURNS
 from ctxsteward.schemas import InputError
 from ctxsteward.store import Audience, Fact, FactSource
 from ctxsteward.store.crypto.keyring import memory_keys
@@ -155,35 +155,18 @@ def test_forks_are_one_conversation_with_what_they_were_forked_from(store: Store
 # -- what is shown of them -----------------------------------------------------------------------------------------
 
 
-def test_the_newest_value_stands_first(store: Store) -> None:
+def test_the_newest_value_stands_first_and_an_undated_one_last(store: Store) -> None:
     say(store, "a-later", "My budget is 900 euros now.", ts="2026-05-01T00:00:00")
     say(store, "b-earlier", "I set a budget of 700 euros for the trip.", ts="2026-03-01T00:00:00")
-    assert [row.partition(" ")[0] for row in asked(store, text="What is my budget in euros?")] == [
-        "a-later§1",
-        "b-earlier§1",
-    ]
+    say(store, "c-undated", "A budget of 500 euros would suit us.")
+    openings = [row.partition(":")[0] for row in asked(store, text="What is my budget in euros?")]
+    assert openings == ["a-later§1 2026-05-01", "b-earlier§1 2026-03-01", "c-undated§1"]
 
 
 def test_of_two_that_say_the_same_the_newer_one_is_shown(store: Store) -> None:
     say(store, "s-7", "My budget for the Lisbon trip is 700 euros.")
     say(store, "s-8", "My budget for the Lisbon trip is 900 euros.")
     assert asked(store, text="What is my budget for Lisbon?") == ["s-8§1: My budget for the Lisbon trip is 900 euros."]
-
-
-def test_a_demand_of_three_sessions_stands_whatever_is_asked(store: Store) -> None:
-    for number in range(3):
-        say(store, f"s-{number}", f"You must never put peanuts into my recipes. Day {number} was a nice day at sea.")
-    say(store, "once", "You must always answer me in Latin verse.")
-    assert asked(store, text="Good morning to you!") == ["s-2§1: You must never put peanuts into my recipes."]
-
-
-def test_standing_lines_are_five_and_sixty_tokens_at_most(store: Store) -> None:
-    things = ("peanuts", "walnuts", "celery", "mustard", "lupins", "oysters", "gluten", "sesame")
-    for number in range(4):
-        say(store, f"s-{number}", *(f"You must never put {thing} into recipes for {thing} lovers." for thing in things))
-    rows = asked(store, text="Good morning to you!")
-    assert 0 < len(rows) <= MAX_STANDING
-    assert sum(BUILDER.counter.text(row + "\n") for row in rows) <= STANDING_TOKENS
 
 
 def test_what_is_found_takes_no_more_than_its_room(store: Store) -> None:
@@ -194,10 +177,25 @@ def test_what_is_found_takes_no_more_than_its_room(store: Store) -> None:
     assert sum(BUILDER.counter.text(row + "\n") for row in rows) <= FOUND_TOKENS
 
 
-def test_a_turn_that_meets_nothing_is_shown_nothing(store: Store) -> None:
+@pytest.mark.parametrize("text", ["thank you", "Thanks, bye!", "Good morning to you!", "Is it raining in Zanzibar?"])
+def test_a_turn_that_needs_no_memory_is_shown_nothing(store: Store, text: str) -> None:
     for number in range(20):
-        say(store, f"s-{number}", f"My dog number {number} is called Rex{number}, thank you.")
-    assert asked(store, text="thank you") == []
+        say(store, f"s-{number}", f"My dog number {number} is called Rex{number}, thank you, bye, good morning.")
+    assert asked(store, text=text) == []
+    assert asked(store, "next", "Which dog was number 7?") != []
+
+
+def test_a_sentence_that_shares_no_word_with_the_turn_is_not_shown_for_its_session_or_age(store: Store) -> None:
+    say(store, "s-7", f"{DOG} The weather was nice yesterday.")
+    say(store, "s-8", "I moved to Bonn last year.")
+    assert asked(store) == [f"s-7§1: {DOG}"]
+
+
+def test_an_answer_is_found_by_the_question_that_it_answered(store: Store) -> None:
+    session = say(store, "s-7", "Help me plan the party, please.")
+    session.append({"role": "assistant", "content": "Gladly. Are there any allergies?"})
+    session.append({"role": "user", "content": "Only peanuts and celery. The cellar is free."}, principal="ann")
+    assert asked(store, text="Which allergies do I have?") == ["s-7§3: Only peanuts and celery."]
 
 
 # -- the log, rebuilding, previews ---------------------------------------------------------------------------------

@@ -54,10 +54,7 @@ def items(*words: str) -> list[LoadedItem]:
 
 def told(answers: Iterable[Any]) -> dict[str, object]:
     """What became of each item: a result, or the reason it was quarantined."""
-    return {
-        answer.item.name: answer.result.reason if isinstance(answer.result, QuarantinedItem) else answer.result
-        for answer in answers
-    }
+    return {item.name: result.reason if isinstance(result, QuarantinedItem) else result for item, result in answers}
 
 
 OTHERS: set[int] = set()
@@ -107,9 +104,7 @@ def test_each_way_to_go_wrong_has_its_reason_and_stops_no_other(poison: Any) -> 
         "7": "x" * 3_000_000,
         "8": "b",
     }
-    details = {
-        answer.item.name: answer.result.detail for answer in answers if isinstance(answer.result, QuarantinedItem)
-    }
+    details = {item.name: result.detail for item, result in answers if isinstance(result, QuarantinedItem)}
     assert details["5"].startswith("ValueError at poison.py:")
     assert "secret" not in details["5"]
     assert children() == []
@@ -222,8 +217,8 @@ def endless():
     while True:
         yield LoadedItem(source="x", name="x", data=b"{word}")
 with WorkerPool(poison.act, 2) as workers:
-    for answer in workers.run([*[LoadedItem(source="x", name="x", data=b"pid")] * 2, *map(lambda n: LoadedItem(source="x", name="x", data=b"{word}"), range(9))]):
-        print(answer.result, flush=True)
+    for _, result in workers.run([*[LoadedItem(source="x", name="x", data=b"pid")] * 2, *map(lambda n: LoadedItem(source="x", name="x", data=b"{word}"), range(9))]):
+        print(result, flush=True)
 """  # noqa: E501
 
 
@@ -267,8 +262,8 @@ def test_an_interrupted_or_killed_driver_leaves_no_process(word: str, how: signa
 def test_in_process_gives_the_same_answers(poison: Any) -> None:
     words = ["ok:a", "raise:x", "ok:b"]
     with WorkerPool(poison.act, 1) as workers:
-        isolated = {answer.item.name: answer.result for answer in workers.run(items(*words))}
-    assert {answer.item.name: answer.result for answer in InProcess(poison.act).run(items(*words))} == isolated
+        isolated = {item.name: result for item, result in workers.run(items(*words))}
+    assert {item.name: result for item, result in InProcess(poison.act).run(items(*words))} == isolated
 
 
 # -- many transcripts ----------------------------------------------------------------------------------------
@@ -310,8 +305,8 @@ def test_among_many_the_poisoned_are_named_and_the_others_read(poison: Any) -> N
     limits = ItemLimits(wall_seconds=6.0, cpu_seconds=30.0, memory_bytes=200 << 20)
     good, bad = set(), {}
     with WorkerPool(partial(poison.ingest_and_act, settings=IngestSettings()), 2, limits) as workers:
-        for answer in workers.run(many):
-            outcomes = [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
+        for _, result in workers.run(many):
+            outcomes = [result] if isinstance(result, QuarantinedItem) else result
             for outcome in outcomes:
                 if isinstance(outcome, ReplayedTranscript):
                     good.add(outcome.session)

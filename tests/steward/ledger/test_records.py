@@ -337,8 +337,8 @@ class TestQuarantine:
         assert [record.text for record in ledger.records(JudgementContext(now=NOW))] == [
             "I prefer aisle seats on planes."
         ]
-        (flawed,) = ledger.flawed()
-        assert where in flawed.flaw
+        (flaw,) = ledger.flawed().values()
+        assert where in flaw
 
 
 class TestReviews:

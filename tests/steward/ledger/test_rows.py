@@ -11,7 +11,7 @@ from ctxsteward.steward.admission import RecordStanding
 from ctxsteward.steward.artifacts.artifact import EvidenceSpan
 from ctxsteward.steward.ledger.database import claim_of, claim_row, seen_of, seen_row, standing_of, standing_row
 from ctxsteward.steward.observations.observation import MessageSpan, Observation
-from ctxsteward.steward.reconcile.claims import Claim, IndexedObservation, ObservationOrigin
+from ctxsteward.steward.reconcile.claims import Claim, IndexedObservation
 
 from ...examples import examples
 
@@ -59,6 +59,6 @@ def test_an_observation_is_read_back_as_it_was_written(
     cited_places = observation.places if cited else observation.places[:1]
     found = tuple(span(place, f"p{at}", told[at % len(told)]) for at, place in enumerate(cited_places))
     seen = IndexedObservation(
-        id="a1", observation=observation, origin=ObservationOrigin("s", "t", project), spans=found, shown=shown
+        id="a1", observation=observation, source="s", session="t", project=project, spans=found, shown=shown
     )
     assert seen_of(seen.brief, seen_row(seen)) == seen

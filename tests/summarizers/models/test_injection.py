@@ -16,6 +16,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.recall.strategies import ModelSelector
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ChatReply, ChatRequest
+from ctxsteward.schemas.recommendation import Evidence
 from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.release.wording import wording_fault
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer
@@ -129,8 +130,8 @@ def test_a_wording_that_obeys_what_stands_in_the_evidence_never_reaches_meta() -
     for attack in attacks():
         line = " ".join(attack.split())
         quotes = [
-            EvidenceQuote("s.json", "s-1", "§1", "supports", None, LINE),
-            EvidenceQuote("s.json", "s-2", "§1", "supports", None, f"{LINE} {attack}"),
+            EvidenceQuote(Evidence(**evidence("s-1")), LINE),
+            EvidenceQuote(Evidence(**evidence("s-2")), f"{LINE} {attack}"),
         ]
         record = recommendation(text=LINE, evidence=[evidence("s-1"), evidence("s-2")])
         for words in (line, f"{LINE} {line}", f"{line} {LINE}", f"{LINE[:-1]}, and {line}"):

@@ -112,7 +112,7 @@ def commands_for(id: str, decisions: Sequence[str]) -> list[str]:
 def _quotes(records: LedgerView, id: str) -> list[str]:
     """The evidence of a record in force, quoted; nothing for a line that a person wrote."""
     record = records.by_id.get(id)
-    return [] if record is None else [quoted(span, record) for span in records.spans(record)]
+    return [] if record is None else [quoted(span, record) for span in records.ledger.why(record.id)]
 
 
 def _drifts(place: StewardContext, head: int) -> Iterator[tuple[int, float, float]]:

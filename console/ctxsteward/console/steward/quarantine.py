@@ -70,7 +70,7 @@ def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -
             stack.callback(sources[uri].close)
         transcripts = list(_transcripts(_refused(place, sources), sources, limit, tell))
     with records_at(place) as records:
-        flawed = [{"id": record.id, "flaw": record.flaw} for record in records.ledger.flawed()]
+        flawed = [{"id": id, "flaw": flaw} for id, flaw in records.ledger.flawed().items()]
         aside = [
             {
                 "id": record.id,
@@ -150,8 +150,8 @@ def _transcripts(
                     now, detail = SKIPPED, loaded.reason
                 else:
                     bad = [loaded] if isinstance(loaded, QuarantinedItem) else []
-                    for answer in workers.run([loaded]) if isinstance(loaded, LoadedItem) else ():
-                        bad += [answer.result] if isinstance(answer.result, QuarantinedItem) else answer.result
+                    for _, result in workers.run([loaded]) if isinstance(loaded, LoadedItem) else ():
+                        bad += [result] if isinstance(result, QuarantinedItem) else result
                     now, detail = bad[0].reason if bad else READS, "; ".join(one.detail for one in bad[:3]) or None
             yield {
                 "source": item.source if item else None,

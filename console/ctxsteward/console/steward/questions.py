@@ -19,6 +19,7 @@ from rich.console import Console
 
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.recommendation import Relation
+from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.ledger.judgement import EvidenceKind, RecordBasis, TriedFix
 from ctxsteward.steward.release.record_reviews import WAITING, RecordRejection
 from ctxsteward.steward.release.slice import HIGH_TOKENS, WEIGHTS, line_counter, line_of
@@ -30,7 +31,6 @@ from .context import StewardContext
 from .records import (
     LedgerView,
     ProfileOptions,
-    QuotedSpan,
     about_a_profile,
     against_rule,
     complete_records,
@@ -38,6 +38,7 @@ from .records import (
     record_fields,
     records_at,
     rule_text,
+    span_document,
     taken_back_from,
     whose,
 )
@@ -120,7 +121,7 @@ class ReviewQuestion:
     record: MetaRecommendation
     line: str
     """As it would stand in a prompt."""
-    spans: tuple[QuotedSpan, ...]
+    spans: tuple[EvidenceQuote, ...]
     contrast: tuple[str, ...]
     tried: tuple[TriedFix, ...]
     waits: str
@@ -137,7 +138,7 @@ class ReviewQuestion:
             "why": self.why,
             "support": self.record.support.model_dump(mode="json"),
             "line": self.line,
-            "evidence": [span.document() for span in self.spans],
+            "evidence": [span_document(span) for span in self.spans],
             "contrast": list(self.contrast),
             "tried": [each._asdict() for each in self.tried],
             "waits": self.waits,
@@ -208,7 +209,7 @@ class _QuestionWriter:
         return ReviewQuestion(
             record=record,
             line=line_of(record),
-            spans=tuple(self._records.spans(record) if quotes else ()),
+            spans=tuple(self._records.ledger.why(record.id) if quotes else ()),
             tried=tried,
             contrast=tuple(self._contrast(record, tried)),
             waits=self._waits(record, basis, why),
@@ -330,7 +331,7 @@ def question_lines(question: ReviewQuestion, *, every_span: bool = False) -> Ite
         yield f"  Put off by {question.put_off_by}"
 
 
-def _first_of_each(spans: Sequence[QuotedSpan]) -> list[QuotedSpan]:
+def _first_of_each(spans: Sequence[EvidenceQuote]) -> list[EvidenceQuote]:
     """A few spans in their order, of as many relations as there are: what went wrong, and what put it right."""
     first = {span.evidence.relation: at for at, span in reversed(list(enumerate(spans)))}
     chosen = sorted(first.values())
@@ -341,7 +342,7 @@ def _first_of_each(spans: Sequence[QuotedSpan]) -> list[QuotedSpan]:
 UNKNOWN_SPEAKER = "unknown speaker"
 
 
-def quoted(span: QuotedSpan, of: MetaRecommendation, most: int | None = SPAN_CHARS) -> str:
+def quoted(span: EvidenceQuote, of: MetaRecommendation, most: int | None = SPAN_CHARS) -> str:
     """Where a span of a record stands, who said it, when, and its words."""
     at = span.evidence
     who = (at.principal or UNKNOWN_SPEAKER) if at.role == "user" else at.role
@@ -373,17 +374,19 @@ def version_showing(place: StewardContext, record: MetaRecommendation) -> int | 
     return head.number
 
 
-def record_document(record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> dict[str, Any]:
+def record_document(record: MetaRecommendation, spans: Sequence[EvidenceQuote], shown: int | None) -> dict[str, Any]:
     return {
         "record": record.model_dump(mode="json"),
         "for": whose(record),
         "why": reason_text(record),
         "in_force_in_version": shown,
-        "spans": [span.document() for span in spans],
+        "spans": [span_document(span) for span in spans],
     }
 
 
-def show_record(console: Console, record: MetaRecommendation, spans: Sequence[QuotedSpan], shown: int | None) -> None:
+def show_record(
+    console: Console, record: MetaRecommendation, spans: Sequence[EvidenceQuote], shown: int | None
+) -> None:
     say(console, record.text, "bold")
     console.print(pairs(_record_rows(record, shown), style="dim"))
     console.print()
@@ -435,7 +438,7 @@ def why(ctx: click.Context, id: str, where: ProfileOptions, as_json: bool) -> No
     """
     with where.open() as place, records_at(place) as records:
         record = records.find(id)
-        spans = records.spans(record)
+        spans = records.ledger.why(record.id)
         shown = version_showing(place, record)
     if as_json:
         print_json(record_document(record, spans, shown))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -19,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from ctxsteward.schemas import InputError, MetaRecommendation
-from ctxsteward.schemas.recommendation import Evidence
 from ctxsteward.steward.admission import AdmissionPolicy
+from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.drift.rules import against, rules_of
 from ctxsteward.steward.harvest.batches import BatchRecords
 from ctxsteward.steward.night.chain import moment_of
@@ -116,29 +115,6 @@ class LedgerView:
             raise InputError(f"{id!r}: {len(near)} records begin so: {some}; give more digits")
         raise InputError(f"{id:.80}: no record has this id; `ctxsteward steward review --all` lists them")
 
-    def spans(self, record: MetaRecommendation) -> list[QuotedSpan]:
-        """What a record rests on, word by word."""
-        broken = set(self.ledger.broken(record.evidence))
-        quotes = zip(record.evidence, self.ledger.why(record.id), strict=True)
-        return [
-            QuotedSpan(evidence=evidence, text=quote.text, verified=evidence not in broken)
-            for evidence, quote in quotes
-        ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotedSpan:
-    """One piece of evidence."""
-
-    evidence: Evidence
-    text: str | None
-    """None: it was forgotten."""
-    verified: bool
-
-    def document(self) -> dict[str, Any]:
-        fields = self.evidence.model_dump(mode="json")
-        return fields | {"text": self.text, "verified": self.verified}
-
 
 @contextmanager
 def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerView]:
@@ -160,6 +136,10 @@ def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerVi
         head = place.versions.head()
         policy = place.settings().admission.under(head.profile if head else None)
         yield LedgerView.of(place, ledger, date, policy)
+
+
+def span_document(quote: EvidenceQuote) -> dict[str, Any]:
+    return quote.evidence.model_dump(mode="json") | {"text": quote.text, "verified": quote.verified}
 
 
 def whose(record: MetaRecommendation) -> str:

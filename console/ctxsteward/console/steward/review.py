@@ -214,7 +214,7 @@ def show_one(console: Console, place: StewardContext, id: str, *, as_json: bool)
         return
     with records_at(place) as records:
         record = records.find(id)
-        spans = records.spans(record)
+        spans = records.ledger.why(record.id)
         shown = version_showing(place, record)
     if as_json:
         print_json({"kind": "record", **record_document(record, spans, shown)})

@@ -1,40 +1,39 @@
 """Earlier sessions: what the person who asks has said before, in other sessions of the same tenant.
 
 With ``memory="principal"`` (builder or session) a user turn is searched in what its principal said in other sessions.
-The unit is a sentence (a *saying*) of a user message of that principal. Code, quotations, quoted lines, tables, mails
-and other pasted text are somebody else's words (`language.foreign_text`) and are not taken in, nor is what was injected
-into a session (`origin`). Sessions that share a log with the asking one (forks, and what it was forked from) are one
-conversation with it, not earlier ones.
+The unit is a sentence of a user message of that principal. Code, quotations, quoted lines, tables, mails and other
+pasted text are somebody else's words (`language.foreign_text`) and are not indexed, nor are messages that were injected
+into a session (`origin`). Sessions that share a log with the asking one (forks and their origins) are one conversation
+with it, not earlier ones.
 
-A `PersonIndex` is kept for each principal that asks, in memory. It grows by what was appended since; a turn costs the
-postings of its terms. An erasure in the tenant, by whichever process, voids all of its indexes. Which sessions are a
-person's is read from the tenant's logs: each is read once a process, and asked for its length again when a session has
-its first turn here, and every `REFRESH_TURNS` turns. Only sessions in this journal are searched.
+Each principal that asks has a `PersonIndex` in memory: a `SessionIndex` whose sittings are the sessions. The first
+sentence of a message is also indexed under the question that the assistant asked before it. The index grows by what was
+appended since; a turn costs the postings of its terms. An erasure in the tenant, by whichever process, voids all of its
+indexes. The sessions of a person are read from the tenant's logs: each log is read once a process. Lengths of logs are
+asked for again at the first turn of a session here, and every `REFRESH_TURNS` turns. Only sessions in this journal are
+searched.
 
-What is shown is fixed in the log of the asking session, sentence by sentence, by reference: the row is encrypted under
-the key of the person in the session where it was said (`EarlierLine`). So an old envelope is laid out without reading
-another session, and forgetting that session, or that person, takes the row from every log and every copy of it. In a
-draft, which is in memory alone, rows are not encrypted: a preview makes no key.
+A turn is shown nothing unless it is a question about the person's own things, or has rare words that the person has
+used. A sentence is shown only if it, or the question that it answers, shares a word with the turn.
 
-Sayings are ranked by BM25 without term frequency, plus four signals: the rest of the message, the question that the
-person answered, the session as a whole, and how new it is. *Standing* ones are shown whatever is asked: they demand
-something, and were said in several sessions (`STANDING_SESSIONS`) in nearly the same words.
+The choice is fixed in the log of the asking session, message by message: the row is encrypted under the key of the
+person in the session where it was said (`EarlierLine`). So an old envelope is laid out without reading another session,
+and forgetting that session, or that person, takes the row from every log and every copy of it. In a draft, which is in
+memory alone, rows are not encrypted: a preview makes no key.
 
-Weights were set on the development halves of two data sets; `benchmarks.earlier_sessions` prints what they reach.
-Source: S. Robertson, H. Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009).
+Weights were set on the development halves of two data sets; `benchmarks.earlier_sessions` prints the results.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from array import array
-from collections import Counter as Counts, OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from ctxsteward.language.clauses import clauses
 from ctxsteward.language.words import sentences, terms
 from ctxsteward.schemas import Erased, Finding, StoreError, StoreUnavailable
 from ctxsteward.schemas.errors import Damaged, ObjectMissing
@@ -53,263 +52,134 @@ from ..layout.composition import FactLines, context_text
 from ..layout.rows import GAP, continued
 from ..tokens.tokenizer import Counter
 from .facts import known_by, lines_of, speaker_of
-from .selection import Ranking, inverse_frequency, log_of
+from .heuristic import ASKS, Weights, date_words, ends_of, is_personal_question, rarity_of
+from .selection import Ranking, log_of
 
 if TYPE_CHECKING:
     from ..history.session import Session
     from ..history.state import State
 
 FOUND_TOKENS = 120
-"""Of recall's room, for what a question finds."""
-STANDING_TOKENS = 60
-MAX_STANDING = 5
-STANDING_SESSIONS = 3
-"""A demand stands when it was said in so many sessions."""
+"""The rows of one turn take no more."""
 REFRESH_TURNS = 8
 MAX_PEOPLE = 64
-"""Indexes kept; that of who asked longest ago leaves."""
+"""Indexes kept; the index of the person who asked longest ago leaves."""
 MAX_READ_CHARS = 1_600
-"""Of a longer message only the first and the last paragraph are the speaker's own: what lies between was pasted."""
+"""Of a longer message only the first and the last paragraph are the speaker's own: the text between was pasted."""
 MIN_TERMS, MAX_TERMS = 2, 40
-"""Of a saying: less says nothing by itself, more is no sentence."""
-ANSWERING = 3
-"""Sentences of a message that answer what was asked before it: the first ones."""
-MIN_RULE_TERMS, MAX_RULE_TERMS = 4, 16
-"""Of a standing one."""
-MAX_QUERY_TERMS = 200
+"""Different terms of an indexed sentence: fewer say nothing alone, and more are no sentence."""
 CANDIDATES = 60
 LEAST_TOKENS = 8
 """No row is shorter."""
-_MOST_CHARS_A_TOKEN = 12
-
-K1, B = 2.0, 0.6
-RARITY = 1.8
-"""Exponent of a term's inverse document frequency: a question of several sentences has many common words."""
-BEFORE = 0.4
-"""Weight of a term that only the person's message before this one has."""
-MESSAGE, ASKED, SITTING, RECENCY = 0.15, 0.7, 0.5, 0.4
-"""Signals beside a saying's own score, which is 1 at most."""
-LEAST_MET = 0.7
-"""Some saying must share two terms with the question, or one so rare (1: no other saying has it), or none is shown."""
+LEAST_MET, LEAST_MET_UNASKED = 0.7, 2.0
+"""The words of a turn that the person has used before must be so rare together: of a question, and of a turn that asks
+nothing. An everyday word counts 0, a rare one 1."""
+WEIGHTS = Weights(wide=0, date=0.25, recency=0.2)
+"""Not `wide`: the sentences beside this one are often about other things. `recency`: the newest value comes first."""
 ALIKE = 0.8
-"""Two sayings that share so much of the shorter one say the same; the newer one is shown."""
-_ASKS = re.compile(r"[?？]")
-_SPEAKER = re.compile(r"[A-Z]\w{1,20}(?: [A-Z]\w{1,20}){0,2}: +(?=\S)")
-"""The name that some transcripts put before what was said."""
+"""Two sentences that share this part of the shorter one's terms say the same; the newer one is shown."""
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
 class OwnSentence(NamedTuple):
-    """A sentence of a person, by its place."""
+    """A sentence of a person."""
 
-    session: int
-    """Number of the session in the index."""
+    number: int
+    """Its ordinal in the index."""
+    session: str
     ordinal: int
     start: int
     """Of its characters in the message's text."""
     stop: int
+    text: str
+    terms: frozenset[str]
     ts: str
-    """When it was said; empty where nobody told."""
+    """When it was said; empty if unknown."""
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Session and message."""
+        return self.session, self.ordinal
 
-class _Postings:
-    """Which sayings hold a term, and how many terms each has."""
+    @property
+    def age_key(self) -> tuple[str, int]:
+        """Sorts sentences from the oldest to the newest."""
+        return self.ts, self.number
 
-    def __init__(self) -> None:
-        self.by_term: dict[str, array[int]] = {}
-        self.lengths: array[int] = array("I")
-        self.total: int = 0
-
-    def add(self, number: int, found: AbstractSet[str]) -> None:
-        self.lengths.append(len(found))
-        self.total += len(found)
-        for term in found:
-            self.by_term.setdefault(term, array("I")).append(number)
-
-    def rarity(self, term: str) -> float:
-        return inverse_frequency(len(self.by_term.get(term, ())), len(self.lengths))
-
-    def scores(self, query: Mapping[str, float]) -> dict[int, float]:
-        """BM25 of every saying that holds a term of the query."""
-        count = len(self.lengths)
-        mean_length = self.total / count if self.total else 1.0
-        sums: dict[int, float] = defaultdict(float)
-        for term, weight in query.items():
-            held = self.by_term.get(term, ())
-            if held:
-                worth = weight * self.rarity(term) ** RARITY
-                for number in held:
-                    sums[number] += worth
-        length_of = self.lengths
-        return {
-            number: total * (K1 + 1) / (1 + K1 * (1 - B + B * length_of[number] / mean_length))
-            for number, total in sums.items()
-        }
+    def repeats(self, other: OwnSentence) -> bool:
+        """Whether it says the same as another one."""
+        return len(self.terms & other.terms) >= ALIKE * min(len(self.terms), len(other.terms))
 
 
 class PersonIndex:
     """Everything that one person said in the sessions of a tenant, as far as it was read."""
 
     def __init__(self) -> None:
+        with uncut():  # numpy cannot be imported again after an import that was cut off
+            from .session_index import SessionIndex
+
         self.read_to: dict[str, int] = {}
         """By session, the position in its log up to which it was read."""
         self.surveys: int = 0
         """The number of the last survey that it has taken in."""
-        self.sessions: dict[str, int] = {}
-        """Numbers of the sessions."""
-        self.sayings: list[OwnSentence] = []
-        self.leans: array[int] = array("B")
-        """Of each saying, 1 where it leans on another sentence."""
-        self._own, self._asked = _Postings(), _Postings()
-        self._terms: list[frozenset[str]] = []
-        self._questions: dict[str, frozenset[str]] = {}
-        """By session, terms of what the assistant asked last."""
-        self._demands: dict[str, list[int]] = {}
-        """By term, the sayings that demand something."""
-        self._repeated_in: dict[int, set[int]] = {}
-        """Of each of these, the sessions in which it was said."""
-        self._ages: list[int] = []
-        """Of each saying its place in time, 0 the oldest; empty until it is asked for."""
-        self._families: dict[str, tuple[frozenset[int], list[int]]] = {}
-        """By the root of a family, its sessions, and what stands outside of it."""
+        self._index = SessionIndex()
+        self._sentences: list[OwnSentence] = []
+        self._numbers: dict[str, list[int]] = {}
+        """By session, the numbers of its sentences."""
+        self._questions: dict[str, list[str]] = {}
+        """By session, terms of the last questions of the assistant that the person has not answered yet."""
 
     def add(self, session: str, messages: Iterable[tuple[LogEntry, bool]]) -> None:
-        """Take in the next messages of a session; with each, whether it is the person's."""
-        from ctxsteward.language.foreign_text import leans_on_another  # most builders never need it
+        """Take the next messages of a session; with each, whether it is the person's."""
+        from .session_index import IndexedUnit
 
-        number = self.sessions.setdefault(session, len(self.sessions))
+        numbers = self._numbers.setdefault(session, [])
         for entry, is_own in messages:
             text = entry.message.text
             if not is_own:
-                asked = [text[start:stop] for start, stop in sentences(text) if text[start:stop].rstrip()[-1:] in "?？"]
-                self._questions[session] = frozenset(term for question in asked[-2:] for term in terms(question))
+                asked = [text[start:stop] for start, stop in sentences(text) if ASKS.search(text, start, stop)]
+                self._questions[session] = terms(" ".join(asked[-2:]))
                 continue
-            asked_terms = self._questions.pop(session, frozenset[str]())
-            for place, (start, stop, found) in enumerate(own_sentences(text)):
-                answers = asked_terms if place < ANSWERING else frozenset[str]()
-                self._add(OwnSentence(number, entry.ordinal, start, stop, entry.event.ts or ""), found, answers)
-                self.leans.append(leans_on_another(text[start:stop]))
-                if is_demand(text[start:stop], found):
-                    self._add_demand(len(self.sayings) - 1)
-        self._ages = []
-        self._families.clear()
+            asked_terms, ts = self._questions.pop(session, []), entry.event.ts or ""
+            date_terms = terms(date_words(ts)) if ts else ()
+            for start, stop, words in own_sentences(text):
+                number, line = len(self._sentences), " ".join(text[start:stop].split())
+                sentence = OwnSentence(number, session, entry.ordinal, start, stop, line, frozenset(words), ts)
+                self._sentences.append(sentence)
+                numbers.append(number)
+                unit = IndexedUnit(terms=words + asked_terms, sitting=session, date_terms=date_terms)
+                self._index.add(number, unit)
+                asked_terms = []  # of several sentences the first one is the answer
 
-    def _add(self, saying: OwnSentence, found: frozenset[str], answers: frozenset[str]) -> None:
-        number = len(self.sayings)
-        self.sayings.append(saying)
-        self._terms.append(found)
-        self._own.add(number, found)
-        self._asked.add(number, answers)
-
-    def _add_demand(self, number: int) -> None:
-        found, session = self._terms[number], self.sayings[number].session
-        shared = Counts(other for term in found for other in self._demands.get(term, ()))
-        said_in = self._repeated_in[number] = {session}
-        for other, count in shared.items():
-            if count >= ALIKE * max(len(found), len(self._terms[other])):
-                said_in |= self._repeated_in[other]
-                self._repeated_in[other].add(session)
-        for term in found:
-            self._demands.setdefault(term, []).append(number)
-
-    # -- asking -------------------------------------------------------------------------------------------------
-
-    def find(self, question: str, before: str, hidden: AbstractSet[int] = frozenset()) -> list[int]:
-        """The sayings that a question finds, best first, without those of the sessions that are `hidden`."""
-        asked = set(terms(question)[:MAX_QUERY_TERMS])
-        query = dict.fromkeys(terms(before)[:MAX_QUERY_TERMS], BEFORE) | dict.fromkeys(asked, 1.0)
-        own = self._own.scores(query)
-        if hidden:
-            own = {number: score for number, score in own.items() if self.sayings[number].session not in hidden}
-        best = max(own.values(), default=0.0)
-        if not best:
+    def find(self, question: str, hidden: Iterable[str]) -> list[OwnSentence]:
+        """Return the sentences that a question finds, best first, without those of `hidden` sessions."""
+        question = ends_of(question)
+        least = LEAST_MET if ASKS.search(question) else LEAST_MET_UNASKED
+        if not is_personal_question(question) and self._index.met(rarity_of(question)) < least:
             return []
-        scores = {number: score / best for number, score in own.items()}
-        for number, score in self._asked.scores(query).items():
-            if self.sayings[number].session not in hidden:
-                scores[number] = scores.get(number, 0.0) + ASKED * score / best
-        messages: dict[tuple[int, int], float] = {}
-        for number, score in scores.items():
-            place = self.sayings[number][:2]
-            messages[place] = max(messages.get(place, 0.0), score)
-        for number in scores:
-            scores[number] += MESSAGE * messages[self.sayings[number][:2]]
-        sittings = self._sittings(scores)
-        ages, last = self._placed_in_time(), max(1, len(self.sayings) - 1)
-        for number in scores:
-            scores[number] += SITTING * sittings[self.sayings[number].session] + RECENCY * ages[number] / last
-        ranked = sorted(scores, key=lambda number: (-scores[number], -ages[number]))
-        met = [asked & self._terms[number] for number in ranked[:CANDIDATES]]
-        least = LEAST_MET * inverse_frequency(1, len(self.sayings))
-        if not any(len(shared) > 1 or sum(map(self._own.rarity, shared)) >= least for shared in met):
-            return []
-        return ranked[:CANDIDATES]
-
-    def _sittings(self, scores: Mapping[int, float]) -> dict[int, float]:
-        """By session, the mean of its three best sayings, the best session 1."""
-        by_session: dict[int, list[float]] = defaultdict(list)
-        for number, score in scores.items():
-            by_session[self.sayings[number].session].append(score)
-        means = {session: sum(sorted(found)[-3:]) / 3 for session, found in by_session.items()}
-        best = max(means.values())
-        return {session: mean / best for session, mean in means.items()}
-
-    def outside(self, root: str, root_of: Callable[[str], str]) -> tuple[frozenset[int], list[int]]:
-        """The sessions of the family with this root; and the demands that stand outside of it, best first."""
-        if root not in self._families:
-            hidden = frozenset(number for name, number in self.sessions.items() if root_of(name) == root)
-            self._families[root] = hidden, self._standing(hidden)
-        return self._families[root]
-
-    def _standing(self, hidden: AbstractSet[int]) -> list[int]:
-        ages = self._placed_in_time()
-        repeated = [
-            (len(said_in - hidden), ages[number], number)
-            for number, said_in in self._repeated_in.items()
-            if self.sayings[number].session not in hidden
-        ]
-        ranked = sorted((row for row in repeated if row[0] >= STANDING_SESSIONS), reverse=True)
-        return [number for _, _, number in ranked]
-
-    def newest_first(self, numbers: Iterable[int]) -> list[int]:
-        ages = self._placed_in_time()
-        return sorted(numbers, key=lambda number: -ages[number])
-
-    def says_again(self, number: int, others: Iterable[int]) -> int | None:
-        """Which of these says the same as this one."""
-        found = self._terms[number]
-        return next(
-            (o for o in others if len(found & self._terms[o]) >= ALIKE * min(len(found), len(self._terms[o]))), None
-        )
-
-    def _placed_in_time(self) -> list[int]:
-        if len(self._ages) != len(self.sayings):
-            self._ages = [0] * len(self.sayings)
-            in_time = sorted(range(len(self.sayings)), key=lambda number: (self.sayings[number].ts, number))
-            for place, number in enumerate(in_time):
-                self._ages[number] = place
-        return self._ages
+        skip = {number for session in hidden for number in self._numbers.get(session, ())}
+        ranked = self._index.rank(terms(question), question, WEIGHTS, skip=skip, limit=CANDIDATES)
+        # Without the signal `asked` a sentence shares no word with the question: only its session or its age ranks it.
+        return [self._sentences[scored.ordinal] for scored in ranked if "asked" in scored.signals]
 
 
-def own_sentences(text: str) -> Iterator[tuple[int, int, frozenset[str]]]:
+def own_sentences(text: str) -> Iterator[tuple[int, int, list[str]]]:
     """The statements of a message that are wholly its speaker's own words, each with its index terms.
 
     >>> text = "I am allergic to peanuts.\\n> Bring peanut butter to the party.\\nOk."
     >>> [text[start:stop] for start, stop, _ in own_sentences(text)]
     ['I am allergic to peanuts.']
     """
-    from ctxsteward.language.foreign_text import mask_foreign_text
+    from ctxsteward.language.foreign_text import mask_foreign_text  # most builders never need it
 
     own = mask_foreign_text(text)
     for first, last in _own_parts(text):
         for start, stop in sentences(own, first, last):
-            speaker = _SPEAKER.match(text, start, stop)
-            start = speaker.end() if speaker else start
-            is_own = own[start:stop] == text[start:stop] and text[start] not in "[("
-            if is_own and not _ASKS.search(own, start, stop):
-                found = frozenset(terms(text[start:stop]))
-                if MIN_TERMS <= len(found) <= MAX_TERMS:
-                    yield start, stop, found
+            sentence = text[start:stop]
+            if own[start:stop] == sentence and sentence[0] not in "[(" and not ASKS.search(sentence):
+                words = terms(sentence)
+                if MIN_TERMS <= len(set(words)) <= MAX_TERMS:
+                    yield start, stop, words
 
 
 def _own_parts(text: str) -> list[tuple[int, int]]:
@@ -317,18 +187,6 @@ def _own_parts(text: str) -> list[tuple[int, int]]:
     if not breaks:
         return [(0, min(len(text), MAX_READ_CHARS))]
     return [(0, min(breaks[0], MAX_READ_CHARS)), (max(breaks[-1], len(text) - MAX_READ_CHARS), len(text))]
-
-
-def is_demand(text: str, found: AbstractSet[str]) -> bool:
-    """Whether a sentence demands or rules out something, by its form: a modal verb or a negation with one, no question.
-
-    >>> said = ("I must never eat peanuts.", "Must I never eat peanuts?", "I never ate peanuts before.")
-    >>> [is_demand(text, set(text.split())) for text in said]
-    [True, False, False]
-    """
-    if not MIN_RULE_TERMS <= len(found) <= MAX_RULE_TERMS or _ASKS.search(text):
-        return False
-    return any(clause.modality in ("must", "must_not") and not clause.condition for clause in clauses(text))
 
 
 class _Tenant:
@@ -375,34 +233,25 @@ class EarlierSessions:
             tenant = self._tenants.setdefault(session.tenant, _Tenant())
         with tenant.lock:
             index = self._index(tenant, session, state, principal)
-            hidden, standing = index.outside(tenant.root(session.id), tenant.root)
-            found = index.find(session.shown(state.last_user).message.text, _said_before(state, principal), hidden)
-            rows = _Rows(index, lambda name, at: self._original(session, name, at, principal), counter.text)
-            rows.fill(standing, min(room_tokens, STANDING_TOKENS), MAX_STANDING)
-            rows.fill(found, min(room_tokens, FOUND_TOKENS + rows.tokens), CANDIDATES)
-            placed = rows.rows()
-        if not placed:
+            root = tenant.root(session.id)
+            hidden = [name for name in index.read_to if tenant.root(name) == root]
+            ranked = index.find(session.shown(state.last_user).message.text, hidden)
+        rows = message_rows(fit_sentences(ranked, min(room_tokens, FOUND_TOKENS), counter))
+        if not rows:
             return (), 0, []
-        tokens = counter.framed(context_text(state.nonce, (), (), [row for *_, row in placed]))
+        tokens = counter.framed(context_text(state.nonce, (), (), [row for *_, row in rows]))
         if isinstance(session.journal, DraftJournal):
-            return tuple(EarlierLine(name, ordinal, "", row) for name, ordinal, row in placed), tokens, []
+            return tuple(EarlierLine(name, ordinal, "", row) for name, ordinal, row in rows), tokens, []
         lines: list[EarlierLine] = []
         try:
-            self._ask(lambda: lines.extend(self._sealed(session.tenant, principal, placed)))
+            self._ask(lambda: lines.extend(self._sealed(session.tenant, principal, rows)))
         except StoreError as error:
             return (), 0, [unavailable(error)]
         return tuple(lines), tokens if lines else 0, []
 
-    def _original(self, session: Session, name: str, ordinal: int, principal: str) -> str:
-        """The text of a message of the person in another session; empty where it is another one by now."""
-        event = Log(self._store.journal, SessionKey(session.tenant, name), session.address_key).message(ordinal)
-        if not isinstance(event, MessageAppended) or event.erased or event.principal != principal:
-            return ""
-        return LogEntry(event).message.text
-
-    def _sealed(self, tenant: str, principal: str, placed: Sequence[tuple[str, int, str]]) -> Iterator[EarlierLine]:
+    def _sealed(self, tenant: str, principal: str, rows: Sequence[tuple[str, int, str]]) -> Iterator[EarlierLine]:
         vault = self._store.vault(tenant)
-        for name, ordinal, row in placed:
+        for name, ordinal, row in rows:
             try:
                 key = vault.data_key(subject_of(name, principal))
             except Erased:  # meanwhile
@@ -438,9 +287,13 @@ class EarlierSessions:
         tenant.people.move_to_end(principal)
         while len(tenant.people) > MAX_PEOPLE:
             tenant.people.popitem(last=False)
-        for name in tenant.sessions_of.get(principal, ()) if index.surveys != tenant.surveys else ():
+        if index.surveys == tenant.surveys:
+            return index
+        root = tenant.root(session.id)
+        for name in tenant.sessions_of.get(principal, ()):
             start, stop = index.read_to.get(name, 0), tenant.extents[name].length
-            if start < stop:
+            # The asking conversation is read when another one asks: hidden sentences would take part in the scores.
+            if start < stop and tenant.root(name) != root:
                 log = Log(self._store.journal, SessionKey(session.tenant, name), session.address_key)
                 messages = list(_said(log, start, stop, principal))
                 with uncut():  # whole, or not at all
@@ -472,103 +325,39 @@ class EarlierSessions:
                     tenant.extents[session] = extent
 
 
-class _Rows:
-    """The rows of one choice: a message each, with those of its sentences that were taken."""
+def fit_sentences(ranked: Iterable[OwnSentence], room_tokens: int, counter: Counter) -> list[OwnSentence]:
+    """Return the best sentences whose rows fit; of two that say the same the newer one."""
+    taken: list[OwnSentence] = []
+    used_tokens = 0
+    for sentence in ranked:
+        if room_tokens - used_tokens < LEAST_TOKENS:
+            break
+        same = next((other for other in taken if sentence.repeats(other)), None)
+        if same is not None and (same.place == sentence.place or same.age_key > sentence.age_key):
+            continue
+        trial = [other for other in taken if other is not same] + [sentence]
+        tokens = counter.text("".join(f"{row}\n" for _, _, row in message_rows(trial)))
+        if tokens <= room_tokens:
+            taken, used_tokens = trial, tokens
+    return taken
 
-    def __init__(self, index: PersonIndex, original: Callable[[str, int], str], count: Callable[[str], int]) -> None:
-        """`original` reads the text of the person's message in a session; empty where it is gone."""
-        self._index, self._names, self._original, self._count = index, list(index.sessions), original, count
-        self._texts: dict[tuple[int, int], str] = {}
-        """By session and ordinal."""
-        self.taken: dict[int, int] = {}
-        """Sayings, and the tokens of each."""
 
-    @property
-    def tokens(self) -> int:
-        return sum(self.taken.values())
-
-    def fill(self, ranked: Sequence[int], room_tokens: int, most: int) -> None:
-        """Take what fits, best first; of sayings that say the same the newest. What leans on a sentence of its message
-        comes beside that."""
-        before = len(self.taken)
-        for number in ranked:
-            if room_tokens - self.tokens < LEAST_TOKENS or len(self.taken) - before >= most:
-                return
-            older = self._index.says_again(number, self.taken)
-            if older is not None:
-                is_newer = self._index.newest_first((older, number))[0] == number
-                if is_newer and self._place(older) != self._place(number):
-                    tokens = self.taken.pop(older)
-                    if not self._take(number, room_tokens):
-                        self.taken[older] = tokens
-                continue
-            lead = None if self._is_begun(number) else self._lead(number)
-            if lead is None:
-                self._take(number, room_tokens)
-            elif self._take(lead, room_tokens) and not self._take(number, room_tokens):
-                del self.taken[lead]
-
-    def _lead(self, number: int) -> int | None:
-        """Of a sentence that leans on another, the nearest one before it in its message that does not."""
-        lead = number
-        while lead >= 0 and self._place(lead) == self._place(number) and self._index.leans[lead]:
-            lead -= 1
-        is_found = lead >= 0 and self._place(lead) == self._place(number)
-        return lead if is_found and lead != number else None
-
-    def _take(self, number: int, room_tokens: int) -> bool:
-        saying, left = self._index.sayings[number], room_tokens - self.tokens
-        if saying.stop - saying.start > left * _MOST_CHARS_A_TOKEN or not self._text(number):
-            return False
-        opening = GAP if self._is_begun(number) else self._opening(number)
-        days = {self._index.sayings[other].ts[:10] for other in self.taken}
-        day = "" if saying.ts[:10] in days else f" {saying.ts[:10]}"
-        tokens = self._count(f"{opening}{day}: {self._said(number)}\n")
-        if tokens <= left:
-            self.taken[number] = tokens
-        return tokens <= left
-
-    def rows(self) -> list[tuple[str, int, str]]:
-        """Session, ordinal and row of each message, the newest first; the day where it is another than above."""
-        rows: list[tuple[str, int, str]] = []
-        day = ""
-        by_message: dict[tuple[int, int], list[int]] = {}
-        for number in self._index.newest_first(self.taken):
-            by_message.setdefault(self._place(number), []).append(number)
-        for (session, ordinal), numbers in by_message.items():
-            parts: list[str] = []
-            stop = -1
-            for number in sorted(numbers, key=lambda one: self._index.sayings[one].start):
-                saying = self._index.sayings[number]
-                parts += [GAP] if parts and saying.start - stop > 2 else []
-                parts.append(self._said(number))
-                stop = saying.stop
-            opening = self._opening(numbers[0])
-            said_on = self._index.sayings[numbers[0]].ts[:10]
-            row = f"{opening}: {' '.join(parts)}" if said_on == day else f"{opening} {said_on}: {' '.join(parts)}"
-            day = said_on
-            rows.append((self._names[session], ordinal, continued(row)))
-        return rows
-
-    def _place(self, number: int) -> tuple[int, int]:
-        return self._index.sayings[number][:2]
-
-    def _is_begun(self, number: int) -> bool:
-        return any(self._place(other) == self._place(number) for other in self.taken)
-
-    def _opening(self, number: int) -> str:
-        session, ordinal = self._place(number)
-        return pointer(self._names[session], f"§{ordinal}")
-
-    def _text(self, number: int) -> str:
-        place = self._place(number)
-        if place not in self._texts:
-            self._texts[place] = self._original(self._names[place[0]], place[1])
-        return self._texts[place]
-
-    def _said(self, number: int) -> str:
-        saying = self._index.sayings[number]
-        return " ".join(self._text(number)[saying.start : saying.stop].split())
+def message_rows(chosen: Iterable[OwnSentence]) -> list[tuple[str, int, str]]:
+    """Return session, ordinal and row of each message, the newest first; a day that the row above has is left out."""
+    messages: dict[tuple[str, int], list[OwnSentence]] = {}
+    for sentence in sorted(chosen, key=lambda sentence: sentence.age_key, reverse=True):
+        messages.setdefault(sentence.place, []).append(sentence)
+    rows: list[tuple[str, int, str]] = []
+    day = ""
+    for (session, ordinal), group in messages.items():
+        group.sort(key=lambda sentence: sentence.start)
+        text = group[0].text
+        for before, after in pairwise(group):
+            text += f" {after.text}" if after.start - before.stop <= 2 else f" {GAP} {after.text}"
+        above, day = day, group[0].ts[:10]
+        row = f"{pointer(session, f'§{ordinal}')}{'' if day in ('', above) else f' {day}'}: {text}"
+        rows.append((session, ordinal, continued(row)))
+    return rows
 
 
 def _said(log: Log, start: int, stop: int, principal: str) -> Iterator[tuple[LogEntry, bool]]:
@@ -584,14 +373,6 @@ def _said(log: Log, start: int, stop: int, principal: str) -> Iterator[tuple[Log
                 yield entry, True
             elif role == "assistant":
                 yield entry, False
-
-
-def _said_before(state: State, principal: str) -> str:
-    """The person's message before this user turn, as far as the window has it."""
-    entries = (entry for group in reversed(state.groups) for entry in reversed(group.entries))
-    said = (entry for entry in entries if entry.ordinal < state.last_user and entry.message.role == "user")
-    before = next(said, None)
-    return before.message.text if before is not None and before.event.principal == principal else ""
 
 
 def _context(session: str, ordinal: int) -> bytes:
@@ -626,13 +407,11 @@ def shown_lines(session: Session, chosen: RecallSelected) -> FactLines:
         findings.append(unavailable(error))
         token = None
     rows = {line: row for line in chosen.earlier if (row := known.rows.get(line)) is not None}
-    findings += [_erased(line) for line in chosen.earlier if line in known.rows and line not in rows]
+    for line in chosen.earlier:
+        if line in known.rows and line not in rows:
+            text = f"{line.session}§{line.ordinal} was erased and is left out"
+            findings.append(Finding(kind="earlier_line_erased", field="dynamic", text=text))
     return FactLines(facts.lines, tuple(findings), token, tuple(rows.values()))
-
-
-def _erased(line: EarlierLine) -> Finding:
-    text = f"{line.session}§{line.ordinal} was erased and is left out"
-    return Finding(kind="earlier_line_erased", field="dynamic", text=text)
 
 
 def unavailable(error: StoreError) -> Finding:

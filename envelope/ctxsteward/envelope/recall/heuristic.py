@@ -52,7 +52,7 @@ EVERYDAY_RANKS, EVERYDAY_RANKS_ELSEWHERE = (1_000, 30_000), (30_000, 150_000)
 """A tokenizer's vocabulary is in the order of frequency. A word of the first rank says nothing about a topic, one of
 the second as much as any; other scripts than Latin come late in the order."""
 SILENT = "nothing earlier in the session answers to this turn"
-_ASKS = re.compile(r"？|\?(?![\w/&=%.])")
+ASKS = re.compile(r"？|\?(?![\w/&=%.])")
 """A question mark, not one inside an address."""
 _QUOTES = re.compile(r"“[^”]{4,}”|\"[^\"]{4,}\"|「[^」]{2,}」|『[^』]{2,}』|«[^»]{4,}»")
 """A turn that quotes something refers to it, whatever the words."""
@@ -61,8 +61,7 @@ _PERSONAL = re.compile(
     r"|我的|我们|咱们|[我你](?:之前|刚才|上次)?说过",
     re.IGNORECASE,
 )
-"""A question about the user's own things, or about what one of the two did: it refers to the conversation, however
-everyday its words are."""
+"""A question that holds one of these refers to the conversation, however everyday its words are."""
 QUOTED_TIMES = 3
 """So often more does a quoted word count."""
 _MONTHS = (
@@ -121,15 +120,14 @@ class Heuristic:
         self._indexes: SessionCache[IndexedSession] = SessionCache(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> Ranking:
-        text = _ends(request.query.text)
+        text = ends_of(request.query.text)
         quoted = " ".join(_QUOTES.findall(text))
         kept = self._indexes.of(request)
         with kept.lock:
             index = caught_up(kept, request, "index", IndexedSession).index
-            asks = _ASKS.search(text) is not None
             need = 1.0
-            if not (self._every_turn or quoted or (asks and _PERSONAL.search(text))):
-                need = index.need(rarity_of(text), asks=asks)
+            if not (self._every_turn or quoted or is_personal_question(text)):
+                need = index.need(rarity_of(text), asks=ASKS.search(text) is not None)
             if not need:
                 return Ranking(scored=(), strategy=self.__name__, reasoning=SILENT)
             scored = index.rank(
@@ -141,6 +139,15 @@ class Heuristic:
                 most_tokens=int(request.budget_tokens * (need if need < 1 else SPARE_ROOMS)),
             )
         return Ranking(scored=tuple(scored), strategy=self.__name__)
+
+
+def is_personal_question(text: str) -> bool:
+    """Whether a text asks about its writer's own things, or about what one of the two did.
+
+    >>> is_personal_question("What is my name?"), is_personal_question("What is the capital of Chad?")
+    (True, False)
+    """
+    return ASKS.search(text) is not None and _PERSONAL.search(text) is not None
 
 
 @lru_cache(maxsize=256)
@@ -163,7 +170,7 @@ def rarity_of(text: str) -> dict[str, float]:
     return rarity
 
 
-def _ends(query: str) -> str:
+def ends_of(query: str) -> str:
     """The query, or the beginning and the end of a long one."""
     if len(query) <= MAX_QUERY_CHARS:
         return query
@@ -225,7 +232,7 @@ def units_of(entry: LogEntry) -> list[IndexedUnit]:
     whole = IndexedUnit(
         terms=() if in_parts else terms(text_of(message)),
         size_tokens=_size_tokens(text),
-        asks=_ASKS.search(message.text) is not None,
+        asks=ASKS.search(message.text) is not None,
         speaker=_speaker(entry),
         sitting=event.ts[:10] if event.ts else None,
         date_terms=terms(date_words(event.ts)) if event.ts else (),
@@ -236,7 +243,7 @@ def units_of(entry: LogEntry) -> list[IndexedUnit]:
         whole._replace(
             terms=terms(part := text[start:stop]),
             size_tokens=_size_tokens(part),
-            asks=_ASKS.search(part) is not None,
+            asks=ASKS.search(part) is not None,
             passage=number,
         )
         for number, (start, stop) in enumerate(spans, 1)
@@ -309,7 +316,7 @@ class UtteranceIndex:
 
     def rank(self, query: str) -> list[ScoredOriginal]:
         """The best of them for a question, best first; `ordinal` is the place in the sequence, from 0."""
-        query = _ends(query)
+        query = ends_of(query)
         return self._index.rank(terms(query), query, Weights())
 
 

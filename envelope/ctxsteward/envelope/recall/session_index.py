@@ -180,11 +180,9 @@ class SessionIndex:
         `rarity` is by term of the turn, 0 for an everyday word, 1 for a rare one; `asks`: it holds a question.
         """
         often = math.log(1 + min(OFTEN_UNITS, 2 + self._count // 15))
-        held = {term: self._postings.spread(term) for term in rarity}
-        if len(self._sitting_starts) > 1:  # days are found by the words of their dates
-            held |= {term: len(self._dated[term]) for term, units in held.items() if not units and term in self._dated}
+        held = self._spread(rarity)
         familiar = sum(rarity[term] * min(1.0, math.log(1 + units) / often) for term, units in held.items())
-        met = sum(rarity[term] for term, units in held.items() if units)
+        met = self.met(rarity)
         coverage = met / max(sum(rarity.values()), 1e-9)
         familiar += OF_ALL * coverage
         if familiar >= (NEEDED if asks else NEEDED_UNASKED):
@@ -196,6 +194,17 @@ class SessionIndex:
         quoted = float(np.bincount(units, idf[rows]).max(initial=0.0))
         is_quote = quoted > QUOTED_FRACTION * idf.sum() and quoted > math.log(max(1, self._count)) + QUOTED_SURPLUS
         return PERHAPS if is_quote else 0.0
+
+    def met(self, rarity: Mapping[str, float]) -> float:
+        """Return the summed rarity of the words of a turn that the session has spoken of."""
+        return sum(rarity[term] for term, units in self._spread(rarity).items() if units)
+
+    def _spread(self, query: Iterable[str]) -> dict[str, int]:
+        """Return how many units hold each term; for a term of dates alone, how many days have it."""
+        held = {term: self._postings.spread(term) for term in query}
+        if len(self._sitting_starts) > 1:
+            held |= {term: len(self._dated[term]) for term, units in held.items() if not units and term in self._dated}
+        return held
 
     def rank(
         self,

@@ -292,14 +292,13 @@ class EvidenceSpan(NamedTuple):
 
 
 class EvidenceQuote(NamedTuple):
-    """A span with its words; None: they were forgotten."""
+    """A piece of evidence with its words."""
 
-    source: str
-    session: str
-    ref: str
-    relation: str
-    ts: str | None
+    evidence: Evidence
     text: str | None
+    """None: they were forgotten."""
+    verified: bool = True
+    """Whether the bytes are what its address says (`verified`)."""
 
 
 def span_address(key: AddressKey, session: str, principal: str | None, data: bytes) -> str:
@@ -339,8 +338,8 @@ def verified(evidence: Evidence, cited: CitedText | None, key: AddressKey) -> bo
     return evidence.principal in written and hmac.compare_digest(address, evidence.span_address)
 
 
-def quotes(evidence: Iterable[Evidence], cited: Iterable[CitedText | None]) -> Iterator[EvidenceQuote]:
+def quotes(evidence: Iterable[Evidence], cited: Iterable[CitedText | None], key: AddressKey) -> Iterator[EvidenceQuote]:
     """The words of each span."""
     for entry, said in zip(evidence, cited, strict=True):
         text = cut(said.text, *entry.span) if said is not None else None
-        yield EvidenceQuote(entry.source, entry.session, entry.ref, entry.relation, entry.ts, text)
+        yield EvidenceQuote(entry, text, verified(entry, said, key))

@@ -46,7 +46,7 @@ from ..observations.transcript import ReplayedTranscript, ReplayedUtterance
 from .people.claims import MAX_TEXT_CHARS
 from .people.corrections import CORRECTIONS_EXTRACTOR, corrections
 from .people.facts import DECISIONS_EXTRACTOR, FACTS_EXTRACTOR, PREFERENCES_EXTRACTOR, decisions, facts, preferences
-from .people.utterances import HeardConversation, Sentence, listen
+from .people.utterances import Sentence, listen
 from .tools.errors import ENVIRONMENT_EXTRACTOR, TOOL_ERRORS_EXTRACTOR, environment, tool_errors
 from .tools.practices import PRACTICES_EXTRACTOR, practices
 
@@ -310,23 +310,22 @@ _NOT_NAME = re.compile(r"[^\w.@/-]+")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff<>`\[\]{}]+")
 
 
-def eval_failures(conversation: HeardConversation) -> list[Observation]:
+def eval_failures(every: Sequence[Sentence]) -> list[Observation]:
     """One observation for each scorer that failed; none without a user's words to cite."""
-    sentences = [sentence for sentence in conversation.sentences if sentence.said.role == "user"]
+    sentences = [sentence for sentence in every if sentence.said.role == "user"]
     if not sentences:
         return []
     seen: dict[str, Observation] = {}
-    for failure in conversation.replayed.eval_failures:
+    for failure in sentences[-1].talk.eval_failures:
         name, _, reason = failure.partition(":")
         scorer = _NOT_NAME.sub("-", name.strip()).strip("-")[:MAX_NAME_CHARS].lower()
         if scorer and scorer not in seen:
-            seen[scorer] = _observation(scorer, " ".join(_UNSAFE.sub(" ", reason).split()), sentences[-1], conversation)
+            seen[scorer] = _observation(scorer, " ".join(_UNSAFE.sub(" ", reason).split()), sentences[-1])
     return list(seen.values())
 
 
-def _observation(scorer: str, reason: str, cited: Sentence, conversation: HeardConversation) -> Observation:
+def _observation(scorer: str, reason: str, cited: Sentence) -> Observation:
     text = f"The eval {scorer} failed" + (f": {reason}" if reason else ".")
-    replayed = conversation.replayed
     return Observation(
         kind="eval_failure",
         text=text if len(text) <= MAX_TEXT_CHARS else text[: MAX_TEXT_CHARS - 1].rstrip() + "…",
@@ -335,15 +334,15 @@ def _observation(scorer: str, reason: str, cited: Sentence, conversation: HeardC
         strength="strict",
         score=1.0,
         reach="shared",
-        principal=replayed.principal,
+        principal=cited.talk.principal,
         polarity="negative",
         trigger=f"eval:{scorer}",
-        ts=cited.said.ts or replayed.started,
+        ts=cited.said.ts or cited.talk.started,
         extractor=EVAL_FAILURES_EXTRACTOR,
     )
 
 
-Hearing = Callable[[HeardConversation], list[Observation]]
+Hearing = Callable[[Sequence[Sentence]], list[Observation]]
 """A harvester of what people say."""
 
 _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
@@ -384,11 +383,11 @@ EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR},{CONFIRMED_EXTRACTOR}"
 
 def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     """All observations of a transcript; a sentence that gave a strict claim gives no scored fact beside it."""
-    conversation = listen(replayed)
-    heard = [observation for _, hearing in _HEARD.values() for observation in hearing(conversation)]
+    sentences = listen(replayed)
+    heard = [observation for _, hearing in _HEARD.values() for observation in hearing(sentences)]
     structural = [observation for _, harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
     kept = confirmed(own_words(_once(heard), replayed), replayed)
-    return (*(map(_for_oneself, kept) if conversation.between_people else kept), *structural)
+    return (*(map(_for_oneself, kept) if replayed.is_between_people else kept), *structural)
 
 
 def lasting(observations: Iterable[Observation]) -> list[Observation]:

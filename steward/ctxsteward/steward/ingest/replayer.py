@@ -42,14 +42,19 @@ from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.recommendation import TRUST, Trust
 from ctxsteward.store.names import unseen
 
-from ..observations.transcript import Dated, ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
+from ..observations.transcript import (
+    PEOPLE_FORMATS,
+    TASK_FORMATS,
+    Dated,
+    ReplayedCall,
+    ReplayedTranscript,
+    ReplayedUtterance,
+    Role,
+)
 from .redaction import RedactedText, Redactor, redacted_json
 from .transcripts import UNKNOWN, SessionMeta
 
 LEAST: Trust = TRUST[-1]
-PEOPLE_FORMATS = formats_with("is_between_people")
-"""Formats whose reader names two human speakers; the second one has the assistant's role."""
-TASK_FORMATS = formats_with("is_task_run")
 MAX_PRINCIPAL_CHARS = 200
 NO_TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}

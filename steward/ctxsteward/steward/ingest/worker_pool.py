@@ -42,13 +42,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import PurePath
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ctxsteward.schemas import ContextError
 
 from .items import LoadedItem, QuarantinedItem, Reason
 
 Result = TypeVar("Result")
+Given = TypeVar("Given", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +62,11 @@ class ItemLimits:
     memory_bytes: int = 1 << 30
 
 
-class ItemAnswer(NamedTuple, Generic[Result]):
-    """What became of one item."""
-
-    item: LoadedItem
-    result: Result | QuarantinedItem
-
-
-class Isolation(Protocol[Result]):
+class Isolation(Protocol[Given]):
     """Runs one function on many items; `WorkerPool` and `InProcess` are the two ways."""
 
-    def run(self, items: Iterable[LoadedItem]) -> Iterator[ItemAnswer[Result]]:
-        """One answer for each item, in any order."""
+    def run(self, items: Iterable[LoadedItem]) -> Iterator[tuple[LoadedItem, Given | QuarantinedItem]]:
+        """Each item with what became of it, in any order."""
 
     def close(self) -> None: ...
 
@@ -83,12 +77,12 @@ class InProcess(Generic[Result]):
     def __init__(self, function: Callable[[LoadedItem], Result]) -> None:
         self._function = function
 
-    def run(self, items: Iterable[LoadedItem]) -> Iterator[ItemAnswer[Result]]:
+    def run(self, items: Iterable[LoadedItem]) -> Iterator[tuple[LoadedItem, Result | QuarantinedItem]]:
         for item in items:
             try:
-                yield ItemAnswer(item, self._function(item))
+                yield item, self._function(item)
             except Exception as error:
-                yield ItemAnswer(item, quarantined(item, *reason_of(error)))
+                yield item, quarantined(item, *reason_of(error))
 
     def close(self) -> None:
         """Nothing to release."""
@@ -199,7 +193,7 @@ class WorkerPool(Generic[Result]):
         self._clock = clock
         self._workers: list[_Worker] = []
 
-    def run(self, items: Iterable[LoadedItem]) -> Iterator[ItemAnswer[Result]]:
+    def run(self, items: Iterable[LoadedItem]) -> Iterator[tuple[LoadedItem, Result | QuarantinedItem]]:
         waiting, again = iter(items), deque[LoadedItem]()
         busy: dict[_Worker, LoadedItem] = {}
         try:
@@ -212,7 +206,7 @@ class WorkerPool(Generic[Result]):
                         again.append(item)
                     self._fill(busy, waiting, again)  # they work on while the caller looks at the answer
                     if result is not None:
-                        yield ItemAnswer(item, result)
+                        yield item, result
         except BaseException:  # an interrupt, or the caller wants no more
             self.close()
             raise

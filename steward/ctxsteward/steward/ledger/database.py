@@ -32,7 +32,7 @@ from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, 
 
 from ..admission import RecordStanding
 from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_of
-from ..reconcile.claims import Claim, ClaimAudience, IndexedObservation, ObservationBrief, ObservationOrigin
+from ..reconcile.claims import Claim, ClaimAudience, IndexedObservation, ObservationBrief
 from ..reconcile.draft import Draft, DraftSummary, draw_draft, summarize_draft
 from ..reconcile.features import ClaimFeatures
 
@@ -368,7 +368,7 @@ def seen_row(seen: IndexedObservation) -> str:
     of_spans = tuple(_place_of(span) for span in seen.spans) == observation.places
     places, ts = None if of_spans else observation.places, 1 if observation.ts == brief.ts else observation.ts
     of_slot = [slot.subject, slot.attribute]
-    return _PLAIN.encode([rest, of_slot, seen.origin.project, spans, places, ts, sorted(seen.shown)])
+    return _PLAIN.encode([rest, of_slot, seen.project, spans, places, ts, sorted(seen.shown)])
 
 
 def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
@@ -384,7 +384,9 @@ def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
     return IndexedObservation(
         id=brief.id,
         observation=observation_of({**rest, **named, "slot": slot, "places": found}),
-        origin=ObservationOrigin(brief.source, brief.session, project),
+        source=brief.source,
+        session=brief.session,
+        project=project,
         spans=spans,
         shown=frozenset(shown),
     )

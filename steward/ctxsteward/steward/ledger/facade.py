@@ -164,21 +164,6 @@ PLAIN = JudgementContext()
 """At no time, under the default policy, with no review."""
 
 
-class FlawedRecord(NamedTuple):
-    """A would-be record that fits no record."""
-
-    id: str
-    flaw: str
-
-
-class AudiencesToUpdate(NamedTuple):
-    """Whose shelves are to be written."""
-
-    audiences: tuple[Audience, ...]
-    is_whole: bool
-    """These are all audiences: whatever else has a shelf is known no longer."""
-
-
 class LedgerSize(NamedTuple):
     """How much is in a ledger; of observations, those that were harvested."""
 
@@ -374,15 +359,15 @@ class Ledger:
 
     # -- shelves ------------------------------------------------------------------------------------------------
 
-    def unshelved(self, after: str | None) -> AudiencesToUpdate:
-        """Audiences that have to be told what is known of them, as `judged` left it.
+    def unshelved(self, after: str | None) -> tuple[tuple[Audience, ...], bool]:
+        """Audiences that have to be told what is known of them, as `judged` left it, and whether these are all.
 
         `after`: the run that wrote the shelves last. Where that was not told by this ledger (`shelved`), all of them.
         """
         is_whole = after is None or self._db.noted("shelved") != after
         known = set(self._standings.shelves()) if is_whole else set[str]()
         known |= {row[0] for row in self._db.rows("SELECT shelf FROM unshelved")}
-        return AudiencesToUpdate(tuple(Audience(*json.loads(one)) for one in sorted(known)), is_whole)
+        return tuple(Audience(*json.loads(one)) for one in sorted(known)), is_whole
 
     def facts(self, audience: Audience) -> tuple[Fact, ...]:
         """What is active for this audience alone, by value, as `judged` left it."""
@@ -394,11 +379,10 @@ class Ledger:
             self._db.note("shelved", run)
             self._db.run("DELETE FROM unshelved")
 
-    def flawed(self) -> tuple[FlawedRecord, ...]:
-        """What fits no record by the published schema, and why; by id."""
+    def flawed(self) -> dict[str, str]:
+        """Why would-be records fit no record by the published schema, by id."""
         self._refresh(None)
-        rows = self._db.rows("SELECT id, malformed FROM drafts WHERE malformed IS NOT NULL ORDER BY id")
-        return tuple(FlawedRecord(*row) for row in rows)
+        return dict(self._db.rows("SELECT id, malformed FROM drafts WHERE malformed IS NOT NULL ORDER BY id"))
 
     def digest(self) -> str:
         """64 hex digits of all observations and what they make: equal for equal sets of artifacts."""

@@ -251,7 +251,7 @@ class ObservationIndex:
         found: dict[str, Claim] = {}
         said: list[tuple[str, str]] = []
         for _, seen in new:
-            for claim in claims_of(seen.observation, seen.origin, self._key, self._frame.agent):
+            for claim in claims_of(seen, self._key, self._frame.agent):
                 found[claim.id] = claim
                 said.append((claim.id, seen.id))
         self._db.many(

@@ -243,13 +243,13 @@ def support(
     for one in counted:
         who = voice_of(one.observation.principal)
         # runs count by their tasks at these gates, not by who speaks: those of unknown speakers count one by one
-        run = one.origin.session if gate in ("contrast", "seen") and not who else ""
+        run = one.session if gate in ("contrast", "seen") and not who else ""
         voices[who, run].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
 
 
 def _place(one: IndexedObservation, address: Address) -> SupportPlace:
-    session = one.origin.session
+    session = one.session
     people = {one.observation.principal, *(span.principal for span in one.spans)}
     return tuple(sorted({address(session), *(address(subject_of(session, who)) for who in people)}))
 
@@ -297,7 +297,7 @@ class RecordEvidence:
     def why(self, id: str) -> tuple[EvidenceQuote, ...]:
         """The spans a record rests on, with their words; empty for an id that is not known."""
         evidence = self._evidence(id)
-        return tuple(quotes(evidence, self._cited(evidence)))
+        return tuple(quotes(evidence, self._cited(evidence), self._key))
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy) -> RecordSupport | None:
         """Everybody behind a record; None where it is not known or counts no voices."""

@@ -34,7 +34,7 @@ from ..admission import (
     last_confirmed,
     under_rules,
 )
-from ..reconcile.draft import ClaimSupport, Draft, FixAdvice
+from ..reconcile.draft import ClaimSupport, Draft
 from .database import LedgerDatabase, drafts_of, standing_of, standing_row
 from .judgement import BESIDE, SUPPORTED, ContestIndex, by_component
 
@@ -259,7 +259,7 @@ class _DraftJudgement:
                 standing = RecordStanding("expired", ("faded",))
             if standing is None:
                 backing = ClaimSupport(events=0, sessions=0, principals=0, **dict(zip(_COUNTS, counts, strict=True)))
-                standing = by_support(kind, width, backing, self._policy, FixAdvice(trigger, action))
+                standing = by_support(kind, width, backing, self._policy, (trigger, action))
                 if self._policy.rules and is_subject_to_rules(standing):
                     standing = under_rules(standing, drafts_of(self._db, (component,))[component], self._policy)
             told = standing_row(standing)

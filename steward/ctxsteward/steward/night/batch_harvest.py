@@ -183,11 +183,10 @@ def harvest_batch(
         totals = _BatchTotals(artifacts, records, writers)
         for source in sorted({item.source for item in batch.items}):
             items = {item.name: item for item in batch.items if item.source == source}
-            for answer in pool.run(map(watched, totals.loaded(sources[source], items))):
-                outcomes = (answer.result,) if isinstance(answer.result, QuarantinedItem) else answer.result
-                totals.add(outcomes, items[answer.item.name])
-        result = totals.result(batch)
-    return records.write(result)
+            for item, result in pool.run(map(watched, totals.loaded(sources[source], items))):
+                totals.add((result,) if isinstance(result, QuarantinedItem) else result, items[item.name])
+        finished = totals.result(batch)
+    return records.write(finished)
 
 
 class _BatchTotals:

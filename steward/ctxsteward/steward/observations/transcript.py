@@ -13,8 +13,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ctxsteward.envelope.transcripts.files import formats_with
 from ctxsteward.schemas.recommendation import Trust
 
+PEOPLE_FORMATS = formats_with("is_between_people")
+"""Formats whose reader names two human speakers; the second one has the assistant's role."""
+TASK_FORMATS = formats_with("is_task_run")
+"""Formats in which an assistant works for the person, whether it called a tool or not."""
 Role = Literal["user", "assistant", "tool", "system"]
 Dated = Literal["messages", "started", "file", "undated"]
 """Where the times of a transcript are from. messages: at least one has its own. started: its metadata say when it
@@ -104,6 +109,11 @@ class ReplayedTranscript:
     def principals(self) -> tuple[str | None, ...]:
         """Who it is with, and everybody who spoke, in their order (`in_order`)."""
         return in_order({self.principal, *(said.principal for said in self.utterances)}, self.session)
+
+    @property
+    def is_between_people(self) -> bool:
+        """Whether both of its speakers are people."""
+        return self.format in PEOPLE_FORMATS
 
     def users(self) -> Iterator[ReplayedUtterance]:
         """What people said."""

@@ -70,14 +70,6 @@ class ClaimAudience(NamedTuple):
     project: str | None = None
 
 
-class ObservationOrigin(NamedTuple):
-    """Where an observation was made."""
-
-    source: str
-    session: str
-    project: str | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One claim, taken apart so that it can be compared."""
@@ -106,14 +98,17 @@ class Claim:
         )
 
 
-def claims_of(observation: Observation, origin: ObservationOrigin, key: AddressKey, agent: str) -> tuple[Claim, ...]:
+def claims_of(seen: IndexedObservation, key: AddressKey, agent: str) -> tuple[Claim, ...]:
     """The claims of an observation: in its own scope, or in the wide one, or both."""
+    observation = seen.observation
     if KINDS[observation.kind].is_template:
         about = f"{observation.slot.subject} {observation.slot.attribute}"
         wording = cause_features(observation.cause, about) if observation.cause else None
     else:
         wording = claim_features(own_words(observation))
-    return tuple(_claim(observation, audience, wording, key, agent) for audience in audiences(observation, origin))
+    return tuple(
+        _claim(observation, audience, wording, key, agent) for audience in audiences(observation, seen.project)
+    )
 
 
 def own_words(observation: Observation) -> str:
@@ -125,27 +120,28 @@ def own_words(observation: Observation) -> str:
     return observation.text[lead.end() :] or observation.text
 
 
-def audiences(observation: Observation, origin: ObservationOrigin) -> tuple[ClaimAudience, ...]:
+def audiences(observation: Observation, project: str | None) -> tuple[ClaimAudience, ...]:
     """Whom it is for: the author alone, and whoever its wording allows beside."""
-    own = _own(observation, origin)
-    wide = _wide(observation, origin)
+    own = _own(observation, project)
+    wide = _wide(observation, project)
     if not KINDS[observation.kind].is_personal and wide is not None:
         return (wide,)
     return tuple(audience for audience in (own, wide) if audience is not None)
 
 
-def _own(observation: Observation, origin: ObservationOrigin) -> ClaimAudience | None:
+def _own(observation: Observation, project: str | None) -> ClaimAudience | None:
     if observation.reach == "session" or observation.principal is None:
         return None
-    project = origin.project if observation.reach == "project" else None
-    return ClaimAudience("user", user=observation.principal, project=project)
+    return ClaimAudience(
+        "user", user=observation.principal, project=project if observation.reach == "project" else None
+    )
 
 
-def _wide(observation: Observation, origin: ObservationOrigin) -> ClaimAudience | None:
+def _wide(observation: Observation, project: str | None) -> ClaimAudience | None:
     if observation.reach == "shared":
         return ClaimAudience("shared")
-    if observation.reach == "project" and origin.project is not None:
-        return ClaimAudience("project", project=origin.project)
+    if observation.reach == "project" and project is not None:
+        return ClaimAudience("project", project=project)
     return None
 
 
@@ -340,7 +336,9 @@ class IndexedObservation:
     id: str
     """HMAC of what it says and where: the same however often a transcript is harvested."""
     observation: Observation
-    origin: ObservationOrigin
+    source: str
+    session: str
+    project: str | None
     spans: tuple[EvidenceSpan, ...]
     shown: frozenset[str] = frozenset()
     """Records that its session was shown."""
@@ -358,8 +356,8 @@ class IndexedObservation:
         return ObservationBrief(
             id=self.id,
             seconds=instant(ts),
-            source=self.origin.source,
-            session=self.origin.session,
+            source=self.source,
+            session=self.session,
             ref=span.ref,
             start=span.start,
             stop=span.stop,
@@ -437,14 +435,23 @@ class ObservationBrief(NamedTuple):
 
 def seen_in(artifact: Artifact, key: AddressKey) -> tuple[IndexedObservation, ...]:
     """The observations of an artifact."""
-    origin = ObservationOrigin(artifact.source, artifact.session, artifact.project)
     shown = frozenset(artifact.shown)
-    lead = canonical([*origin])[:-1]
+    lead = canonical([artifact.source, artifact.session, artifact.project])[:-1]
     found = []
     for observation, spans in zip(artifact.observations, evidence_spans(artifact, key), strict=True):
         told = canonical(observation_fields(observation) | _speaker_in_id(observation, artifact.session))
         id_ = address_of(key, "", "observation", b"%b,%b]" % (lead, told))[:32]
-        found.append(IndexedObservation(id=id_, observation=observation, origin=origin, spans=spans, shown=shown))
+        found.append(
+            IndexedObservation(
+                id=id_,
+                observation=observation,
+                source=artifact.source,
+                session=artifact.session,
+                project=artifact.project,
+                spans=spans,
+                shown=shown,
+            )
+        )
     return tuple(found)
 
 

@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind
 
@@ -168,14 +168,8 @@ def wilson_lower95(confirming: int, contradicting: int) -> float:
     return max(0.0, min(1.0, (centre - spread) / (1 + z2 / n)))
 
 
-class FixAdvice(NamedTuple):
-    """What a fix of a tool error is about, and what it says to do."""
-
-    trigger: str | None
-    action: str | None
-
-
-NO_ADVICE = FixAdvice(None, None)
+FixAdvice = tuple[str | None, str | None]
+"""The trigger of a fix of a tool error, and what it says to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +197,7 @@ class Draft:
 
     @property
     def advice(self) -> FixAdvice:
-        return FixAdvice(self.said.get("trigger"), self.said.get("action"))
+        return self.said.get("trigger"), self.said.get("action")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,7 +412,7 @@ def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
     rest = [(one, at) for one in chosen for at in range(1, len(one.spans))]
     found: dict[tuple[str, str, int, int], dict[str, Any]] = {}
     for one, at in (*first, *rest):
-        source, session, _ = one.origin
+        source, session = one.source, one.session
         ref, start, stop, address, role, trust, principal, ts, relation = one.spans[at]
         place = (session, ref, start, stop)
         if place not in found:

@@ -68,8 +68,7 @@ def wording_fault(text: str, record: MetaRecommendation, quotes: Sequence[Eviden
         _TEXT.validate_python(text)
     except ValidationError:
         return "line"
-    roles = {(one.session, one.ref): one.role for one in record.evidence}
-    spans = [(roles.get((one.session, one.ref), "tool"), one.text) for one in quotes if one.text]
+    spans = [(one.evidence.role, one.text) for one in quotes if one.text]
     sources = grounding_texts([_source(number, role, said) for number, (role, said) in enumerate(spans, 1)])
     speakers = [source.speaker for source in sources.values()]
     said_by = "user" if "user" in speakers else speakers[0] if speakers else "tool"

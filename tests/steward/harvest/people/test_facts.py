@@ -13,7 +13,7 @@ from .talk import found, said, talk, task
 
 
 def told(text: str) -> tuple[Sentence, ...]:
-    return listen(talk(text)).sentences
+    return listen(talk(text))
 
 
 @pytest.mark.parametrize("sets", [pytest.param(said_en, id="English"), pytest.param(said_zh, id="Chinese")])

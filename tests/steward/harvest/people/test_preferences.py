@@ -82,7 +82,7 @@ def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
         for transcript in read_transcripts(DATA / path):
             origin = TranscriptOrigin(source=path, session=transcript.session, format=transcript.format, digest="")
             replayed = replay(said_in(transcript), origin)
-            turns += len({sentence.said.ref for sentence in listen(replayed).sentences})
+            turns += len({sentence.said.ref for sentence in listen(replayed)})
             wishes = [seen for seen in HARVESTERS["preferences"](replayed) if seen.strength == "strict"]
             strict += len(wishes)
             beyond += [seen.text for seen in wishes if seen.reach != "session"]

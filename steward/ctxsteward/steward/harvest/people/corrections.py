@@ -22,6 +22,7 @@ Only the person's words are cited, never the words that were corrected.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ from ctxsteward.language.words import STOP, lists, stem
 from ...observations.observation import Observation, Reach, Strength
 from .claims import ClaimTopic, claim, doubt, in_one_line, is_local, is_of_project, value_of
 from .facts import named_fact
-from .utterances import CueMatch, CueTable, HeardConversation, Sentence, matches
+from .utterances import CueMatch, CueTable, Sentence, matches
 
 MAX_VALUE_WORDS = 6
 
@@ -147,16 +148,16 @@ _ABOUT = re.compile(r"[a-z][a-z'-]{2,}")
 _CUES = frozenset(_LISTS.words("cues"))
 
 
-def corrections(conversation: HeardConversation) -> list[Observation]:
+def corrections(sentences: Sequence[Sentence]) -> list[Observation]:
     """The corrections of a transcript."""
     found: list[Observation] = []
     bare: Sentence | None = None
-    for sentence in conversation.sentences:
+    for sentence in sentences:
         observation = None
         is_bare = _is_bare(sentence)
         if len(sentence.text) <= MAX_CHARS and not is_bare:
             after = bare if bare is not None and bare.said is sentence.said else None
-            observation = _corrected(sentence, after, conversation)
+            observation = _corrected(sentence, after)
             if observation is not None:
                 found.append(observation)
         bare = sentence if is_bare else None
@@ -174,7 +175,7 @@ def _is_bare(sentence: Sentence) -> bool:
     return sentence.has_chinese and BARE_CHINESE.fullmatch(sentence.low) is not None
 
 
-def _corrected(sentence: Sentence, bare: Sentence | None, conversation: HeardConversation) -> Observation | None:
+def _corrected(sentence: Sentence, bare: Sentence | None) -> Observation | None:
     match = _match(sentence)
     if match is None and (bare is None or doubt(sentence, 0) is not None or len(sentence.text) < MIN_CHARS):
         return None
@@ -191,7 +192,7 @@ def _corrected(sentence: Sentence, bare: Sentence | None, conversation: HeardCon
         topic=topic,
         strength=strength,
         score=SCORES[strength],
-        reach=_reach(sentence, topic, thing, conversation),
+        reach=_reach(sentence, topic, thing),
         extractor=CORRECTIONS_EXTRACTOR,
     )
     if bare is None:
@@ -258,15 +259,15 @@ def _head(subject: str) -> str:
     return "" if subject.isascii() else subject
 
 
-def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None, conversation: HeardConversation) -> Reach:
+def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None) -> Reach:
     if topic.is_fact:
         return "user"
     sentence = _claim_of(sentence)
     if thing is not None and thing.is_general and not is_local(sentence, strictly=True):
-        return "project" if conversation.replayed.project and is_of_project(sentence) else "shared"
-    if conversation.replayed.project and is_of_project(sentence):
+        return "project" if sentence.talk.project and is_of_project(sentence) else "shared"
+    if sentence.talk.project and is_of_project(sentence):
         return "project"
-    if conversation.is_task or is_local(sentence, strictly=False) or (thing is not None and _CASE.search(thing.name)):
+    if sentence.is_task or is_local(sentence, strictly=False) or (thing is not None and _CASE.search(thing.name)):
         return "session"
     if _DURABLE.search(sentence.low):
         return "user"

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ctxsteward.language.values import chinese_number
 from ctxsteward.language.words import STOP, lists, stem
@@ -46,7 +46,7 @@ from .claims import (
     topic_of,
     value_for,
 )
-from .utterances import CueMatch, CueTable, HeardConversation, Sentence, listed, matches, words_of
+from .utterances import CueMatch, CueTable, Sentence, listed, matches, words_of
 from .worth import POSSIBLE, SURE, is_chinese_errand, names_something, needs_another, stated, states_nothing, worth
 
 ENGLISH = CueTable(lists("attributes").rows("english"))
@@ -75,10 +75,10 @@ _KIN = {word: name for name, *words in _LISTS.classes("kin") for word in words}
 """One name for a relation."""
 
 
-def facts(conversation: HeardConversation) -> list[Observation]:
+def facts(sentences: Sequence[Sentence]) -> list[Observation]:
     """The facts of a transcript."""
     found: list[Observation] = []
-    for one in _facts(conversation):
+    for one in _facts(sentences):
         if found and _holds(one, found[-1]):
             found.pop()
         found.append(one)
@@ -91,11 +91,11 @@ def _holds(one: Observation, before: Observation) -> bool:
     return before.strength != "strict" and mine.ref == other.ref and mine.start <= other.start < mine.stop
 
 
-def _facts(conversation: HeardConversation) -> Iterator[Observation]:
+def _facts(sentences: Sequence[Sentence]) -> Iterator[Observation]:
     before: Sentence | None = None
-    for sentence in conversation.sentences:
+    for sentence in sentences:
         if sentence.is_plain:
-            found = _named_in(sentence) or _weighed(sentence, before, conversation)
+            found = _named_in(sentence) or _weighed(sentence, before)
             if found is not None and doubt(_stated(sentence), 0) in (None, "past"):
                 yield found
         before = sentence
@@ -119,23 +119,23 @@ def _named_in(sentence: Sentence) -> Observation | None:
     )
 
 
-def _weighed(sentence: Sentence, before: Sentence | None, conversation: HeardConversation) -> Observation | None:
+def _weighed(sentence: Sentence, before: Sentence | None) -> Observation | None:
     """The fact that a sentence is by its worth."""
     if states_nothing(sentence):
         return None
-    if not conversation.between_people and _ADDRESSED.search(sentence.low):
+    if not sentence.talk.is_between_people and _ADDRESSED.search(sentence.low):
         return None
     part = _stated(sentence)
     if part.is_question or (part is not sentence and states_nothing(part)):
         return None
-    score = worth(part, between_people=conversation.between_people)
-    if score < (SURE if conversation.between_people else POSSIBLE):
+    score = worth(part, between_people=sentence.talk.is_between_people)
+    if score < (SURE if sentence.talk.is_between_people else POSSIBLE):
         return None
     if needs_another(part):
         if (joined := _joined(part, before)) is None:
             return None
         part = joined
-    if conversation.is_task and not _is_of_life(part, score):
+    if sentence.is_task and not _is_of_life(part, score):
         return None
     line = None if _QUOTED in part.heard else in_one_line(part)
     if line is None:
@@ -292,27 +292,27 @@ _LIKING = re.compile(r"\b(?:like|love|enjoy|prefer|hate|dislike|favou?rite|rathe
 SCORES = {"standing": 0.95, "stated": 0.8, "weak": 0.4}
 
 
-def preferences(conversation: HeardConversation) -> list[Observation]:
+def preferences(sentences: Sequence[Sentence]) -> list[Observation]:
     """The wishes of a transcript."""
     found = []
-    for sentence in conversation.sentences:
+    for sentence in sentences:
         if len(sentence.text) > MAX_CHARS:
             continue
-        observation = _wish(sentence, conversation)
+        observation = _wish(sentence)
         if observation is not None:
             found.append(observation)
     return found
 
 
-def _wish(sentence: Sentence, conversation: HeardConversation) -> Observation | None:
+def _wish(sentence: Sentence) -> Observation | None:
     for match in matches(sentence, ENGLISH_WISHES, CHINESE_WISHES):
-        observation = _read(match, sentence, conversation)
+        observation = _read(match, sentence)
         if observation is not None:
             return observation
     return None
 
 
-def _read(match: CueMatch, sentence: Sentence, conversation: HeardConversation) -> Observation | None:
+def _read(match: CueMatch, sentence: Sentence) -> Observation | None:
     reason = doubt(sentence, match.cue_start)
     label = "standing" if match.label == "complaint" else match.label
     if reason is not None and (reason not in WEAKENS or (label == "standing" and reason == "document")):
@@ -334,21 +334,19 @@ def _read(match: CueMatch, sentence: Sentence, conversation: HeardConversation) 
         topic=topic,
         strength=strength,
         score=SCORES["weak" if strength == "broad" else label],
-        reach=_reach(label, topic, sentence, conversation, strength),
+        reach=_reach(label, topic, sentence, strength),
         extractor=PREFERENCES_EXTRACTOR,
     )
 
 
-def _reach(
-    label: str, topic: ClaimTopic, sentence: Sentence, conversation: HeardConversation, strength: Strength
-) -> Reach:
+def _reach(label: str, topic: ClaimTopic, sentence: Sentence, strength: Strength) -> Reach:
     if topic.is_fact or topic.is_lasting:
         return "user"
     if strength == "broad" and topic.attribute.startswith("likes") and not _LIKING.search(sentence.low):
         return "session"
-    if conversation.replayed.project and is_of_project(sentence):
+    if sentence.talk.project and is_of_project(sentence):
         return "project"
-    if is_local(sentence, strictly=label == "standing") or (label != "standing" and conversation.is_task):
+    if is_local(sentence, strictly=label == "standing") or (label != "standing" and sentence.is_task):
         return "session"
     is_told = strength == "strict" and topic.modality in ("must", "must_not")
     return "shared" if is_told and is_form_alone(topic, sentence) else "user"
@@ -365,13 +363,13 @@ _OWN = re.compile(
 )
 
 
-def decisions(conversation: HeardConversation) -> list[Observation]:
+def decisions(sentences: Sequence[Sentence]) -> list[Observation]:
     """The decisions of a transcript."""
-    found = (_decision(sentence, conversation) for sentence in conversation.sentences)
+    found = (_decision(sentence) for sentence in sentences)
     return [observation for observation in found if observation is not None]
 
 
-def _decision(sentence: Sentence, conversation: HeardConversation) -> Observation | None:
+def _decision(sentence: Sentence) -> Observation | None:
     if len(sentence.text) > DECISION_MAX_CHARS or sentence.is_question:
         return None
     match = next(iter(matches(sentence, DECISIONS_EN, DECISIONS_ZH)), None)
@@ -388,7 +386,7 @@ def _decision(sentence: Sentence, conversation: HeardConversation) -> Observatio
         topic=ClaimTopic(attribute=f"decision:{_about(match, sentence)}", polarity="positive"),
         strength=strength,
         score=DECISION_SCORES[strength],
-        reach=_decision_reach(sentence, conversation),
+        reach=_decision_reach(sentence),
         extractor=DECISIONS_EXTRACTOR,
     )
 
@@ -402,9 +400,9 @@ def _about(match: CueMatch, sentence: Sentence) -> str:
     return found.group() if found else "other"
 
 
-def _decision_reach(sentence: Sentence, conversation: HeardConversation) -> Reach:
-    if conversation.is_task or is_local(sentence, strictly=False):
+def _decision_reach(sentence: Sentence) -> Reach:
+    if sentence.is_task or is_local(sentence, strictly=False):
         return "session"
-    if conversation.replayed.project:
+    if sentence.talk.project:
         return "project"
     return "user" if _OWN.search(sentence.low) else "session"

@@ -1,8 +1,8 @@
 """What people say in a transcript, sentence by sentence: whose it is, where it stands, which question it answers.
 
-Only people are heard: user messages, and both speakers where two people talk (`PEOPLE_FORMATS`). Tool and system text
-is never heard, an assistant's only as the question that a person answers (the state design: no record rests on tool
-text). Places are byte ranges of the UTF-8 text of a message.
+Only people are heard: user messages, and both speakers where two people talk (`is_between_people`). Tool and system
+text is never heard, an assistant's only as the question that a person answers (the state design: no record rests on
+tool text). Places are byte ranges of the UTF-8 text of a message.
 
 What is not the speaker's own word (`language.foreign_text`) is not heard.
 
@@ -20,17 +20,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from ctxsteward.envelope.transcripts.files import formats_with
 from ctxsteward.language.foreign_text import mask_foreign_text
 from ctxsteward.language.words import lists, sentences
 
 from ...observations.observation import MessageSpan
-from ...observations.transcript import ReplayedTranscript, ReplayedUtterance
+from ...observations.transcript import TASK_FORMATS, ReplayedTranscript, ReplayedUtterance
 
 _LISTS = lists("talk")
 
@@ -63,10 +62,6 @@ class AnchorWords:
         return any(both <= words for both in self._together)
 
 
-PEOPLE_FORMATS = formats_with("is_between_people")
-"""Formats in which the assistant's role is a person's too."""
-TASK_FORMATS = formats_with("is_task_run")
-"""Formats in which an assistant works for the person, whether it called a tool or not."""
 MAX_SPOKEN_CHARS = 1_500
 MAX_SPOKEN_LINES = 20
 """A longer message is a document: nothing in it is a wish that needs no company."""
@@ -119,6 +114,10 @@ class Sentence(NamedTuple):
     message: MessageShape
     unheard: frozenset[str]
     """Its words that nobody else had said before."""
+    talk: ReplayedTranscript
+    """Its transcript."""
+    is_task: bool
+    """An assistant works for the person there: most wishes are of this task alone."""
 
     def place(self, start: int = 0, stop: int | None = None) -> MessageSpan:
         """Byte range of these characters of the sentence."""
@@ -130,20 +129,10 @@ class Sentence(NamedTuple):
         return MessageSpan(self.said.ref, first, first + len(text[start:stop].encode()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeardConversation:
-    """A transcript as it is heard."""
-
-    replayed: ReplayedTranscript
-    sentences: tuple[Sentence, ...]
-    between_people: bool
-    is_task: bool
-    """An assistant works for the person here: most wishes are of this task alone."""
-
-
-def listen(replayed: ReplayedTranscript) -> HeardConversation:
-    """Hear a transcript once."""
-    people = replayed.format in PEOPLE_FORMATS
+def listen(replayed: ReplayedTranscript) -> tuple[Sentence, ...]:
+    """The sentences that people said in a transcript."""
+    people = replayed.is_between_people
+    is_task = replayed.format in TASK_FORMATS or any(said.role == "tool" or said.calls for said in replayed.utterances)
     found: list[Sentence] = []
     before: ReplayedUtterance | None = None
     told: dict[tuple[str, str | None], set[str]] = {}
@@ -152,12 +141,11 @@ def listen(replayed: ReplayedTranscript) -> HeardConversation:
         teller = said.role, said.speaker
         if _is_heard(said, people):
             others = [words for one, words in told.items() if one != teller]
-            found.extend(_sentences(said, _question_before(before, said), others))
+            found.extend(_sentences(said, _question_before(before, said), others, replayed, is_task))
         if said.role == "assistant" or people:
             told.setdefault(teller, set()).update(_WORD.findall(_lowered(said.text[:MAX_TOLD_CHARS])))
         before = said
-    is_task = replayed.format in TASK_FORMATS or any(said.role == "tool" or said.calls for said in replayed.utterances)
-    return HeardConversation(replayed=replayed, sentences=tuple(found), between_people=people, is_task=is_task)
+    return tuple(found)
 
 
 def _named(said: ReplayedUtterance) -> ReplayedUtterance:
@@ -216,7 +204,13 @@ def _questions(text: str) -> Iterator[str]:
         stop = start
 
 
-def _sentences(said: ReplayedUtterance, asked: str | None, told: Sequence[AbstractSet[str]]) -> Iterator[Sentence]:
+def _sentences(
+    said: ReplayedUtterance,
+    asked: str | None,
+    told: Sequence[AbstractSet[str]],
+    talk: ReplayedTranscript,
+    is_task: bool,
+) -> Iterator[Sentence]:
     text = said.text
     start, stop = _spoken(said)
     own = mask_foreign_text(text[start:stop])
@@ -251,6 +245,8 @@ def _sentences(said: ReplayedUtterance, asked: str | None, told: Sequence[Abstra
             number,
             message,
             words.difference(*told),
+            talk,
+            is_task,
         )
 
 
