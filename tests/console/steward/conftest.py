@@ -15,8 +15,8 @@ from ctxsteward.steward.release import actors
 from .scenes import QUICK_N, Desk, people, run
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _quick_keys() -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module")
+def quick_keys() -> Iterator[None]:
     """What keeps a person's token from being guessed takes a twentieth of a second each time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(actors._SCRYPT, "n", QUICK_N)
@@ -41,9 +41,11 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def staffed(night: Path, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    """For all tests, as `night` is."""
+    """For all tests, as `night` is; its tokens have `quick_keys`."""
     folder = tmp_path_factory.mktemp("staffed")
-    return Desk(folder, people(Path(copytree(night, folder / "store"))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(actors._SCRYPT, "n", QUICK_N)
+        return Desk(folder, people(Path(copytree(night, folder / "store"))))
 
 
 @pytest.fixture
