@@ -68,6 +68,7 @@ LONG = (
     "tests/flows/",
     "tests/console/service/test_attacks.py",
     "tests/store/crashes/",
+    "tests/console/steward/",
     "tests/steward/",
     "tests/store/replication/",
     "tests/evals/",
@@ -79,7 +80,7 @@ LONG = (
 """Where few tests take long: they begin first, so that no process is left alone with one at the end."""
 
 
-TOGETHER = ("tests/flows/", "tests/store/objects/", "tests/browser/", "tests/envelope/audit/")
+TOGETHER = ("tests/flows/", "tests/store/objects/", "tests/browser/", "tests/envelope/audit/", "tests/console/steward/")
 """Folders whose files share what is long in starting: all of them go to one process."""
 APART = (
     "tests/store/crashes/test_crash_points.py",

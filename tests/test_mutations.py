@@ -47,7 +47,7 @@ def test_statements_and_guards_are_dropped_and_messages_are_left_alone(tmp_path:
 
 def test_a_seed_draws_the_same_mutants_of_every_area_in_turn() -> None:
     first = drawn(7, 2 * len(AREAS), "")
-    assert first == drawn(7, 2 * len(AREAS), "") != drawn(8, 2 * len(AREAS), "")
+    assert first[:5] == drawn(7, 5, "") != drawn(8, 5, "")
     assert [area for area, _ in first] == [*AREAS, *AREAS]
     assert {area for area, _ in drawn(7, 5, "drift/rules")} == {"drift"}
 

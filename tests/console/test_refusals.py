@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from ctxsteward.console.cli import cli
 from ctxsteward.console.steward.context import shipped_folder
 from ctxsteward.envelope import Profile, open_store
+from ctxsteward.steward.ingest.worker_pool import InProcess
 
 from ..evals.suites.made import made, played
 from .steward.scenes import PROFILE, people, transcript, value
@@ -90,6 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """Stores with a session, a profile, cards, one night; and files of all kinds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root := tmp_path_factory.mktemp("refusals"))
+        patch.setattr("ctxsteward.steward.setup.WorkerPool", lambda worker, count, limits: InProcess(worker))
         for name, text in FILES.items():
             Path(name).write_text(text, encoding="utf-8")
         Path("empty").mkdir()

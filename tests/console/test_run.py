@@ -113,7 +113,7 @@ SLOW = '''
 
 def slow(n: int) -> str:
     """Look at a host; it takes as long as a model does."""
-    time.sleep(0.1)
+    time.sleep(0.05)
     return f"host h-{n} answers on port {7000 + n}. " + "request served " * 60
 '''
 

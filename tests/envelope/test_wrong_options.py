@@ -52,10 +52,6 @@ def no_build(policy: Any) -> object:
 
 CASES = {
     # wrapped clients and the adapters
-    "budgets of a wrapped client is a number": Case(
-        lambda: wrap(object(), memory_store(), budgets=4000),  # type: ignore[arg-type]
-        "budgets is int; pass Budgets(dynamic_tokens=4000)",
-    ),
     "session of a wrapped client is a number": Case(
         lambda: wrap(object(), memory_store(), session=7),  # type: ignore[arg-type]
         "session 7 is not usable as an id",
@@ -63,10 +59,6 @@ CASES = {
     "tenant of a wrapped client is None": Case(
         lambda: wrap(object(), memory_store(), session="s", tenant=None),  # type: ignore[arg-type]
         "tenant None is not usable as an id",
-    ),
-    "principal of a wrapped client is a number, no session": Case(
-        lambda: wrap(object(), memory_store(), principal=5),  # type: ignore[arg-type]
-        "tenant, principal and project are of a session, and none is named; add session=",
     ),
     "budgets is a dict": Case(conversations_with(budgets={"dynamic_tokens": 4000}), "budgets is dict; pass Budgets("),
     "budgets is the class": Case(conversations_with(budgets=Budgets), "budgets is the class Budgets; pass Budgets("),

@@ -13,15 +13,17 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.model_runs import MEANT, ModelRun, price_of, run_model
 from ctxsteward.evals.result_history import compare
-from ctxsteward.evals.suites.kit.suite import Draw, Setup
+from ctxsteward.evals.suites.kit.suite import Setup
 from ctxsteward.evals.suites.results import played
 from ctxsteward.schemas import ChatReply, ChatRequest, InputError, ModelPrice, ModelUnavailable, TokenUsage
 from ctxsteward.schemas.eval_result import EvalResult
 from ctxsteward.summarizers.models import CallLimits
 from tests.summarizers.models.fake_model import FakeModel, faithful
 
+from .suites.doubles import Short
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-DRAW = Draw("compression", "ci", 1)
+DRAW = Short("compression", "ci", 1)
 QUICK = CallLimits(tries=2, first_wait_seconds=0.0)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ctxsteward.envelope import Budgets
 from ctxsteward.evals.steward_gate import SuiteGate
 from ctxsteward.evals.suites.kit.suite import Setup
 from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.steward.gate.port import EvalGate
+
+from .suites.doubles import Short
 
 CHAMPION = ProfileDocument(persona=(ProfileEntry(id="who", text="You help the people of a library."),))
 LONGER = ProfileDocument(persona=(ProfileEntry(id="who", text="You help the people of a library, whoever they are."),))
@@ -23,6 +27,11 @@ FIGURES = (
     "last_place",
     "within_budget",
 )
+
+
+@pytest.fixture(autouse=True)
+def _short_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctxsteward.evals.steward_gate.drawn", lambda suite, split, most: [Short(suite, split, 1)])
 
 
 def test_a_challenger_that_shows_as_much_passes_every_guard() -> None:

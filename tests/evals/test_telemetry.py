@@ -8,11 +8,13 @@ from ctxsteward.evals import telemetry
 from ctxsteward.evals.suites import results
 from ctxsteward.evals.suites.catalogue import suite_named
 from ctxsteward.evals.suites.gates import Gate, shipped_gates
-from ctxsteward.evals.suites.kit.suite import Draw, Setup
+from ctxsteward.evals.suites.kit.suite import Setup
 from ctxsteward.evals.suites.results import play_one, result
 from ctxsteward.schemas.eval_result import EvalResult, GateResult
 
-DRAW = Draw("verbatim", "docs", 1)
+from .suites.doubles import Short
+
+DRAW = Short("verbatim", "docs", 1)
 
 
 @cache

@@ -12,12 +12,12 @@ from ctxsteward.console.pages.health import health_of, health_of_call
 from ctxsteward.console.pages.profiles import governed_profile, text_changes
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, open_store, past_calls
 
-from ..steward.conftest import desk, night, staffed
+from ..steward.conftest import desk, night, quick_keys, staffed
 from ..steward.scenes import Desk, value
 from ..test_view import check, taken_apart
 from .serving import FREE, Served, served, tenants
 
-__all__ = ["desk", "night", "staffed"]
+__all__ = ["desk", "night", "quick_keys", "staffed"]
 SMALL = Budgets(dynamic_tokens=400)
 
 

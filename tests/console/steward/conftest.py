@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 
@@ -9,8 +10,17 @@ import pytest
 
 from ctxsteward.steward.gate.suite import shipped
 from ctxsteward.steward.ingest.worker_pool import InProcess
+from ctxsteward.steward.release import actors
 
-from .scenes import Desk, people, run
+from .scenes import QUICK_N, Desk, people, run
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_keys() -> Iterator[None]:
+    """What keeps a person's token from being guessed takes a twentieth of a second each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(actors._SCRYPT, "n", QUICK_N)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -31,9 +41,11 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def staffed(night: Path, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    """For all tests, as `night` is: what keeps tokens of people from being guessed takes a quarter of a second."""
+    """For all tests, as `night` is; its tokens have `quick_keys`."""
     folder = tmp_path_factory.mktemp("staffed")
-    return Desk(folder, people(Path(copytree(night, folder / "store"))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(actors._SCRYPT, "n", QUICK_N)
+        return Desk(folder, people(Path(copytree(night, folder / "store"))))
 
 
 @pytest.fixture

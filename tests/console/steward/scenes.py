@@ -12,6 +12,8 @@ from ctxsteward.console.cli import cli
 from ctxsteward.console.steward.actors import Voucher, add_actor
 from ctxsteward.envelope import open_store
 
+QUICK_N = 2
+"""Cost of the keys of tokens (`conftest.py`), which a process that a test starts must share."""
 PROFILE = "name: desk\npersona: {voice: calm}\npolicies: {returns: {text: Returns within 30 days., locked: true}}\n"
 
 

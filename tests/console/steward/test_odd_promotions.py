@@ -33,7 +33,7 @@ ODD: dict[str, tuple[Any, str]] = {
     "a list of what was taken back": (SOUND | {"taken_back": [1]}, "taken_back"),
     "a text for the last approved version": (SOUND | {"approved": "two"}, "approved"),
 }
-COMMANDS = (("log",), ("log", "--markdown"), ("review",), ("doctor",), ("status",), ("digest",))
+COMMANDS = (("log", "--markdown"), ("review",), ("doctor",), ("status",), ("digest",))
 
 
 def with_promotion(desk: Desk, odd: Any) -> int:
@@ -53,5 +53,4 @@ def test_no_command_ends_in_a_traceback(desk: Desk, odd: Any, unreadable: str) -
     rows = value("log", *desk.where)
     assert rows[0]["version"] == number
     assert ", ".join((rows[0]["promotion"] or {}).get("unreadable", ())) == unreadable
-    if unreadable:
-        assert f"cannot be read: {unreadable}" in run("log", *desk.where).stdout
+    assert f"cannot be read: {unreadable}" in run("log", *desk.where).stdout or not unreadable

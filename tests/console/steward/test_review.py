@@ -24,7 +24,7 @@ from ctxsteward.console.steward.review import ReviewerAnswer, answer
 from ctxsteward.schemas import InputError
 from ctxsteward.store.profiles.text import references_of
 
-from .scenes import Desk, fixes, run, transcript, value
+from .scenes import QUICK_N, Desk, fixes, run, transcript, value
 
 PICKUP = "Correction: pickup in Bonn ends at 18:00."
 WORDS = "The depot in Bonn hands parcels out until 18:00."
@@ -330,7 +330,10 @@ def terminal(desk: Desk, *args: str, **more: str) -> Iterator[Terminal]:
     outside, inside = pty.openpty()
     plain = {name: text for name, text in os.environ.items() if name not in ("EDITOR", "VISUAL", "CTXSTEWARD_TOKEN")}
     env = plain | {"TERM": "dumb", "COLUMNS": "400", "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more}
-    code = "from ctxsteward.console.cli import main; main()"
+    code = (
+        "from ctxsteward.steward.release import actors; from ctxsteward.console.cli import main; "
+        f"actors._SCRYPT['n'] = {QUICK_N}; main()"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", code, "steward", *args, *desk.where],
         stdin=inside,

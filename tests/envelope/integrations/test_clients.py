@@ -685,13 +685,6 @@ BAD_USE = {
         'no session is named for this call of the model; write `with conversation("chat-1"):` around the call, or name '
         'one session for all with session="chat-1"',
     ),
-    "no session for Anthropic": Case(
-        lambda server, store: ask(
-            LOOPS["anthropic"], wrap(LOOPS["anthropic"].client(server), store), [], "?", stream=False
-        ),
-        'no session is named for this call of the model; write `with conversation("chat-1"):` around the call, or name '
-        'one session for all with session="chat-1"',
-    ),
     "no client": Case(
         lambda server, store: wrap("gpt-4o", store),
         "client is str; pass one of OpenAI(), AsyncOpenAI(), Anthropic() or AsyncAnthropic()",

@@ -17,7 +17,7 @@ from ctxsteward.evals.result_history import FigureComparison, compare, compare_r
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import EvalResult
 
-from ...examples import examples
+from ...examples import SOAK, examples
 from ..suites.made import made, played
 
 
@@ -113,7 +113,7 @@ def test_few_scenarios_are_never_sure_and_a_p_is_exact() -> None:
 
 
 def test_runs_without_any_true_difference_are_seldom_said_to_differ() -> None:
-    rng, runs, sure = Random(7), 300, 0
+    rng, runs, sure = Random(7), 300 if SOAK else 100, 0
     for _ in range(runs):
         shares = [rng.betavariate(6, 2) for _ in range(10)]
         pair = [run(*(sum(rng.random() < share for _ in range(10)) for share in shares)) for _ in range(2)]

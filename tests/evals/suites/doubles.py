@@ -12,7 +12,7 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.subjects import Prompt, Task
 from ctxsteward.evals.subjects.ours import EnvelopeDialogue
 from ctxsteward.evals.suites.kit.play import AskMoment, CallMoment
-from ctxsteward.evals.suites.kit.suite import Ask, Setup
+from ctxsteward.evals.suites.kit.suite import Ask, Draw, Setup
 from ctxsteward.schemas import Summarizer, SummarizerInput, Summary
 from ctxsteward.schemas.message import Wire
 from ctxsteward.summarizers import extractive
@@ -48,6 +48,14 @@ def quotes_all(source: SummarizerInput, *, budget_tokens: int) -> Summary:
         for bullet in extractive(replace(source, messages=(item,), standing=(), visible=()), budget_tokens=60).bullets
     )
     return Summary(bullets=tuple(bullets))
+
+
+class Short(Draw):
+    """A scenario of few turns: enough for compactions, and quick to play."""
+
+    @property
+    def turns(self) -> int:
+        return 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,13 @@ from ctxsteward.evals.subjects import Prompt
 from ctxsteward.evals.suites import agents
 from ctxsteward.evals.suites.agents import LONG_STEPS, WEIGHTS, kept, resolvable, valid
 from ctxsteward.evals.suites.kit.play import BudgetJudge, EndMoment
-from ctxsteward.evals.suites.kit.suite import Draw, Scores, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Scores, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
-from .doubles import Wrong, blank, called, dialogue, everything_leaves, never
+from .doubles import Short, Wrong, blank, called, dialogue, everything_leaves, never
 
-EN = Draw("agents", "docs", 14)
+EN = Short("agents", "docs", 14)
 
 
 def test_a_builder_that_drops_anything_turns_task_and_last_turn_red() -> None:

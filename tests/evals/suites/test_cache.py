@@ -13,7 +13,7 @@ from ctxsteward.envelope.audit import audit
 from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.evals.phrasings import table, texts
 from ctxsteward.evals.suites import cache
-from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import PlayCounts, Score, Setup, drawn
 from ctxsteward.evals.suites.kit.talk import head, revised
 from ctxsteward.evals.suites.log_faults import (
     FAULTS,
@@ -29,6 +29,8 @@ from ctxsteward.evals.suites.request_tampering import PROVIDERS, TAMPERINGS, Tam
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
+from .doubles import Short
+
 
 def test_profiles_differ_and_the_splits_share_no_remark() -> None:
     made = [cache.make(draw) for draw in drawn("cache", "docs", 8)]
@@ -43,7 +45,7 @@ def test_a_product_that_breaks_off_over_damage_is_found(monkeypatch: pytest.Monk
         raise ValueError("no JSON")
 
     monkeypatch.setattr(cache, "opened_cold", broken)
-    result = play_one(Draw("cache", "docs", 1), Setup())
+    result = play_one(Short("cache", "docs", 1), Setup())
     assert result.error is None
     assert result.tallies["unhandled_cache_misses"].mean == 1
     assert result.tallies["recovered"].mean < 1
@@ -188,6 +190,6 @@ def test_without_a_seal_the_suite_is_red() -> None:
 
 
 def played(setup: Setup | None = None, *, auditor: cache.Auditor = audit) -> Iterator[Score]:
-    scenario = cache.make(Draw("cache", "docs", 2))
+    scenario = cache.make(Short("cache", "docs", 2))
     found = cache.play_cache(scenario, setup or Setup(), PlayCounts(), auditor=auditor)
     return (score for score in found if score.value is not None)

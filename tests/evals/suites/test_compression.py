@@ -16,9 +16,9 @@ from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, dr
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
-from .doubles import Wrong, asked, blank, called, dialogue, everything_leaves, never, quotes_all
+from .doubles import Short, Wrong, asked, blank, called, dialogue, everything_leaves, never, quotes_all
 
-EN = Draw("compression", "docs", 2)
+EN = Short("compression", "docs", 2)
 
 
 def test_a_summarizer_that_keeps_nothing_turns_values_and_rules_red() -> None:
@@ -148,7 +148,7 @@ def test_results_outgrow_the_budget_and_messages_come_again() -> None:
 
 def test_the_envelope_is_about_a_fifth_of_the_conversation() -> None:
     counter = Setup().builder().counter
-    for draw in (EN, Draw("compression", "docs", 5)):
+    for draw in (Draw("compression", "docs", number) for number in (2, 5)):
         scenario = compression.make(draw)
         tokens = sum(counter.text(str(message["content"])) for message in scenario.messages)
         assert 0.08 < compression.TOKENS_A_TURN * draw.turns / tokens < 0.3

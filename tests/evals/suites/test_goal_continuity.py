@@ -11,7 +11,7 @@ from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
-from .doubles import Wrong, asked, blank, everything_leaves, keeps_old_values, never
+from .doubles import Short, Wrong, asked, blank, everything_leaves, keeps_old_values, never
 
 EN = Draw("goal-continuity", "docs", 10)
 SHOWN = ("goals_shown", "constraints_shown", "decisions_shown", "todos_open")
@@ -31,7 +31,7 @@ def test_a_summarizer_that_keeps_nothing_turns_every_aim_red() -> None:
 
 def test_old_words_without_the_new_ones_turn_stale_and_done_red() -> None:
     results = [
-        played(Draw("goal-continuity", "docs", n), Wrong(shrink=keeps_old_values, selector=None)) for n in (2, 3)
+        played(Short("goal-continuity", "docs", n), Wrong(shrink=keeps_old_values, selector=None)) for n in (2, 3)
     ]
     assert sum(result.tallies["stale"].total for result in results) > 0
     assert any(result.tallies["done_stays_done"].mean < 1 for result in results)

@@ -20,18 +20,19 @@ from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import injection
 from ctxsteward.evals.suites.attacks import CARRIERS, Attack, harmless, wrappings
 from ctxsteward.evals.suites.kit.play import owed
-from ctxsteward.evals.suites.kit.suite import Ask, Draw, PlayCounts, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Ask, PlayCounts, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
 from ...needs import PUBLIC_DATA
+from .doubles import Short
 
 BIPIA = Path(__file__).parents[3] / "../shared/data/bipia"
 MARKER = "KQX-48213"
 
 
 def test_a_summarizer_that_copies_first_lines_forges_nothing_either() -> None:
-    tallies = play_one(Draw("injection", "docs", 2), Setup(summarizer=FirstLine())).tallies
+    tallies = play_one(Short("injection", "docs", 2), Setup(summarizer=FirstLine())).tallies
     assert tallies["attributed"].count > 50
     assert (tallies["attributed"].mean, tallies["attributed"].misses) == (1.0, [])
 
@@ -54,7 +55,7 @@ def test_the_splits_share_no_demand_and_no_phrasing() -> None:
 
 
 def test_the_twin_has_the_shape_and_no_word_of_the_attack() -> None:
-    draw = Draw("injection", "docs", 3)
+    draw = Short("injection", "docs", 3)
     nonce = injection.nonce_of(draw)
     (attacked, marked), (twin, _) = (injection.composed(draw, nonce, say) for say in (lambda text: text, harmless))
     assert [wire["role"] for wire in attacked.messages] == [wire["role"] for wire in twin.messages]
@@ -78,7 +79,7 @@ def test_public_attacks_move_nothing_either() -> None:
             marker = f"BIP-{10_000 + number}"
             yield Attack("public", marker, f"{texts[number * 7 % len(texts)]} {marker}")
 
-    draw = Draw("injection", "docs", 5)
+    draw = Short("injection", "docs", 5)
     nonce = injection.nonce_of(draw)
     attacked, (twin, _) = (injection.composed(draw, nonce, say, attacks()) for say in (lambda text: text, harmless))
     scores = list(injection.play_beside(attacked, twin, Setup(), PlayCounts()))

@@ -7,11 +7,11 @@ import pytest
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Window
 from ctxsteward.evals.suites import verbatim
-from ctxsteward.evals.suites.kit.suite import Ask, Draw, Setup, drawn
+from ctxsteward.evals.suites.kit.suite import Ask, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
-from .doubles import asked
+from .doubles import Short, asked
 
 ASK = Ask(metric="last_assistant", after=0, question="你的上一句是什么", wants=("It is on shelf 7.", "Where is it?"))
 
@@ -57,5 +57,5 @@ def test_a_builder_that_keeps_the_question_alone_turns_the_suite_red() -> None:
             made = super().builder(dynamic_tokens=dynamic_tokens)
             return EnvelopeBuilder(tokenizer="o200k_base", budgets=made.budgets, policy=Policy(choose=drop_all))
 
-    tallies = play_one(Draw("verbatim", "docs", 2), Forgetful()).tallies
+    tallies = play_one(Short("verbatim", "docs", 2), Forgetful()).tallies
     assert tallies["last_assistant"].mean < 1

@@ -53,9 +53,9 @@ def test_generated_talks_say_each_statement_once_and_are_the_same_for_a_seed(
         assert first.messages == again.messages
         assert first.statements != other.statements
         assert (len(first.statements), sum(bool(s.stale) for s in first.statements)) == (statements, updates)
-        texts = [str(wire["content"]) for wire in first.messages]
+        lines = {text: window_lines(text) for text in (str(wire["content"]) for wire in first.messages)}
         for statement in first.statements:
-            assert [text for text in texts if line_shows(window_lines(text), statement.words)] == [statement.text]
+            assert [text for text in lines if line_shows(lines[text], statement.words)] == [statement.text]
 
 
 def test_facts_with_new_values_are_64_in_sessions_of_80_to_150_messages() -> None:

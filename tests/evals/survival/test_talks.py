@@ -41,8 +41,9 @@ def test_each_rule_is_said_once_and_long_before_the_end(half: Half) -> None:
     assert sum(len(talk.statements) for talk in talks) == 20
     for talk in talks:
         texts = [str(wire["content"]) for wire in talk.messages]
+        lines = [window_lines(text) for text in texts]
         for statement in talk.statements:
-            shown = [at for at, text in enumerate(texts) if line_shows(window_lines(text), statement.words)]
+            shown = [at for at, text in enumerate(lines) if line_shows(text, statement.words)]
             assert len(shown) == 1
             assert texts[shown[0]] == statement.text
             assert len(texts) - shown[0] > FURTHER_MESSAGES

@@ -16,7 +16,6 @@ from ctxsteward.steward.harvest.harvester import harvest
 from ctxsteward.steward.ingest.replayer import (
     MAX_PRINCIPAL_CHARS,
     TranscriptMessage,
-    TranscriptOrigin,
     person,
     replay,
     said_by,
@@ -31,8 +30,7 @@ def told(*roles: str, format: str, meta: SessionMeta | None = None, **more: obje
         TranscriptMessage(number, role, f"{names[role]}: hello there", speaker=names[role], **more)  # type: ignore[arg-type]
         for number, role in enumerate(roles, 1)
     ]
-    origin = TranscriptOrigin(source="talk.json", session="talk-1", format=format, digest="")
-    return replay(every, origin, meta or SessionMeta())
+    return replay(every, meta or SessionMeta(), source="talk.json", session="talk-1", format=format, digest="")
 
 
 def test_both_are_principals_of_their_own_conversation() -> None:
@@ -81,7 +79,10 @@ def test_speakers_that_nobody_named_are_one_voice_however_many_sessions_they_had
         )
         replayed = replay(
             [said_by(1, terms[1]), said],
-            TranscriptOrigin(source=session, session=session, format="openai", digest=session),
+            source=session,
+            session=session,
+            format="openai",
+            digest=session,
             confirming_tools={"terms": ("is",)},
         )
         return build_artifact(replayed, harvest(replayed), extractor="harvest/1", key=store.keys.address_key("acme"))

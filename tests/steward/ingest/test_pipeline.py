@@ -27,7 +27,7 @@ from ctxsteward.schemas.recommendation import TRUST
 from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
 from ctxsteward.steward.ingest.redaction import Redactor
-from ctxsteward.steward.ingest.replayer import TranscriptOrigin, replay, said_in
+from ctxsteward.steward.ingest.replayer import replay, said_in
 from ctxsteward.steward.ingest.sources import FolderSource
 from ctxsteward.steward.ingest.transcripts import SessionMeta
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
@@ -400,7 +400,7 @@ def text_at(session: Any, ref: str) -> str:
 
 def check_like_a_session(transcript: Any) -> int:
     """Every reference of a replay resolves to the same text in a session made from the same transcript."""
-    said = replay(said_in(transcript), TranscriptOrigin(source="x", session="s", format=transcript.format, digest=""))
+    said = replay(said_in(transcript), source="x", session="s", format=transcript.format, digest="")
     with open_store("memory:") as store:
         session = store.session("s", tools=transcript.tools, system=transcript.system)
         rows = [
@@ -486,8 +486,8 @@ def test_all_real_transcripts_are_replayed() -> None:
 
 def test_metadata_is_told_to_a_replay_directly() -> None:
     (transcript,) = parse_transcripts(json.dumps(CHAT))
-    origin = TranscriptOrigin(source="x", session="s", format="openai", digest="d")
-    said = replay(said_in(transcript), origin, SessionMeta(principal="ada"))
+    meta = SessionMeta(principal="ada")
+    said = replay(said_in(transcript), meta, source="x", session="s", format="openai", digest="d")
     assert said.principal == "ada"
     assert Message.from_wire(CHAT[1]).text == said.utterances[0].text
 

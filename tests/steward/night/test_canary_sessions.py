@@ -21,7 +21,7 @@ from ctxsteward.steward.settings import NightSettings
 
 from .desk import DAY_SECONDS, NOON, SHARED, night, say, settings_of
 
-SESSIONS = 64
+SESSIONS = 40
 WHEN = "2026-11-17T12:00:00+00:00"
 SECOND = "No, the parking fee is 8 EUR, not 6 EUR."
 

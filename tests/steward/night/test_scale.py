@@ -20,6 +20,7 @@ from ctxsteward.steward.night.run import YOUNG_OBJECTS
 from ctxsteward.store.crypto.keyring import subject_of
 
 from ..scenes import TENANT, artifact, memory_store
+from .desk import in_process
 
 COUNT, BATCH = 24, 3
 MOST = 2.0
@@ -69,7 +70,7 @@ def test_garbage_is_looked_for_as_before_once_a_night_is_over(tmp_path: Path, mo
     write(tmp_path / "in", 1)
     before, seen = gc.get_threshold(), []
     settings = NightSettings(store="memory:", sources=(str(tmp_path / "in"),), profile="bench", night="2026-11-22")
-    with open_night(settings, of_this_process()) as opening:
+    with open_night(settings, of_this_process(), isolate=in_process) as opening:
         note = replace(opening, tell=lambda boundary: seen.append(gc.get_threshold()[0]))
         run_night(note)
     assert set(seen) == {YOUNG_OBJECTS}

@@ -44,7 +44,7 @@ def _make_keys(folder: str) -> tuple[bytes, bytes]:
 
 def test_processes_that_make_the_same_tenants_keys_at_once_agree_on_one(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=4, mp_context=context) as pool:
+    with ProcessPoolExecutor(max_workers=3, mp_context=context) as pool:
         made = set(pool.map(_make_keys, [str(tmp_path)] * 8))
     assert len(made) == 1
     assert not list(tmp_path.rglob("*.tmp"))

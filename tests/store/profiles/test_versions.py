@@ -11,7 +11,7 @@ import pytest
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
 from ctxsteward.envelope.testing import PASS, CharTokenizer, FaultyObjects, FirstLine, StoreFault, memory_store
 from ctxsteward.schemas import Erased, InputError, ReferenceNotFound
-from ctxsteward.schemas.errors import Damaged, Fenced, OutcomeUnknown, UnsupportedVersion, VersionTaken
+from ctxsteward.schemas.errors import Damaged, Fenced, OutcomeUnknown, UnsupportedVersion
 from ctxsteward.schemas.profile import BLOCK_SPECS, MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.schemas.profile_changes import Change
 from ctxsteward.schemas.publish import validate
@@ -87,15 +87,6 @@ def test_versions_are_numbered_and_each_names_its_parent(versions: ProfileVersio
     assert [v.number for v in versions.history(2)] == [3, 2]
     assert [v.number for v in versions.history(9)] == [3, 2, 1]
     assert [entry.version for entry in versions.changelog()] == [1, 2, 3]
-
-
-def test_a_parent_that_is_not_the_head_any_more_is_refused(versions: ProfileVersions) -> None:
-    first = versions.commit(profile("one"), **AGREED, parent=0)
-    versions.commit(profile("two"), **AGREED, parent=first.number)
-    for parent in (0, 1, 7):
-        with pytest.raises(VersionTaken):
-            versions.commit(profile("mine"), **AGREED, parent=parent)
-    assert versions.newest().number == 2
 
 
 def test_without_a_parent_a_commit_follows_whoever_was_first(store: Store) -> None:
@@ -280,23 +271,6 @@ def test_a_process_that_has_the_key_in_memory_sees_the_erasure_of_another(store:
         here.commit(profile("other", meta=(CALM,)), **AGREED)
 
 
-def test_erasing_by_what_a_record_rests_on_reaches_every_version(store: Store, versions: ProfileVersions) -> None:
-    versions.commit(profile(meta=(CALM, EURO)), **AGREED)
-    versions.commit(profile(meta=(EURO,)), **AGREED)
-
-    assert versions.erase(lambda record: "s-7§12" in record.sources, who="ada", when=WHEN, why="forgotten") == 1
-    assert [v.profile.meta for v in versions.history()] == [(EURO,), (EURO,)]
-
-
-def test_an_erased_record_drops_out_at_the_next_commit(store: Store, versions: ProfileVersions) -> None:
-    versions.commit(profile("a", meta=(CALM, EURO)), **AGREED)
-    versions.erase(lambda record: record.id == "calm", who="ada", when=WHEN, why="asked to")
-    made = versions.commit(versions.newest().profile, **AGREED)
-
-    assert (made.number, made.findings, changes(made)) == (2, (), [("meta", "removed", None)])
-    assert versions.commit(versions.newest().profile, **AGREED).number == 2
-
-
 def test_a_record_that_is_missing_without_a_tombstone_is_damage(store: Store, versions: ProfileVersions) -> None:
     made = versions.commit(profile(meta=(CALM,)), **AGREED)
     (reference, _) = {kept.blob: kept for kept in references(made.link.body)}.values()
@@ -376,16 +350,6 @@ def test_a_rollback_is_a_new_version_with_the_old_content(versions: ProfileVersi
     assert back.changelog.restores == 1
     assert versions.rollback(1, **NOTE) == back, "it is the head's content already"
     assert [v.profile.policies[0].text for v in versions.history()] == ["a", "b", "a"]
-
-
-def test_a_rollback_does_not_bring_an_erased_record_back(versions: ProfileVersions) -> None:
-    versions.commit(profile("a", meta=(CALM, EURO)), **AGREED)
-    versions.commit(profile("b"), **AGREED)
-    versions.erase(lambda record: record.id == "calm", who="ada", when=WHEN, why="asked to")
-    back = versions.rollback(1, **NOTE)
-
-    assert (back.profile.meta, back.findings) == ((EURO,), ())
-    assert versions.at(3) == back
 
 
 def test_a_rollback_to_nothing_is_not_found(versions: ProfileVersions) -> None:

@@ -43,7 +43,6 @@ from ..terminal.failures import FLOWS, S3, STEWARD, need
 from ..terminal.options import read_profile, telemetry
 from ..terminal.output import print_json, table_console
 from ..terminal.stores import JOURNAL_VARIABLE, open_uri
-from ..terminal.tables import say
 from .context import (
     StewardContext,
     actors_path,
@@ -58,7 +57,7 @@ from .context import (
     shipped_transcripts,
     with_shipped,
 )
-from .digest import week_of, write_digest
+from .digest import write_digest
 from .night_report import night_document, show_night, with_changelog, with_records
 from .page import write_page
 from .records import LedgerView, ProfileOptions, about_a_profile, records_at
@@ -192,13 +191,13 @@ def run_prepared(night: PreparedNight, tell: Tell) -> NightReport:
     if settings.runner == "dask":
         from ctxsteward.flows import run_on_dask
 
-        report = run_on_dask(settings)
+        report = run_on_dask(settings).model_copy(update={"findings": night.findings})
         with records_at(place) as records:
             return with_changelog(with_records(report, records, before), place.versions)
     from ctxsteward.steward.night.telemetry import tell_night
 
     with open_night(settings, place.here, tell=tell) as opened:
-        report = run_night(opened)
+        report = run_night(opened).model_copy(update={"findings": night.findings})
         tell_night(report)
         if report.outcome == "busy":
             return report
@@ -325,13 +324,10 @@ def run(
         if html is not None:
             write_page(html, night.place, report)
         if digest is not None:
-            write_digest(digest, night.place, week_of(None, report.night), keep=not report.dry_run)
+            write_digest(digest, night.place, report)
         if as_json:
-            findings = [finding.model_dump(mode="json") for finding in night.findings]
-            print_json(night_document(report) | {"findings": findings})
+            print_json(night_document(report))
         else:
-            for finding in night.findings:
-                say(table_console(), f"finding: {finding.text}")
             shipped = all(map(is_shipped, night.settings.sources))
             show_night(table_console(), report, is_shipped=shipped)
     ctx.exit(report.exit_code)

@@ -63,6 +63,7 @@ def night_document(report: NightReport) -> dict[str, Any]:
         },
         "changelog": None if report.landed is None else report.landed.entry.model_dump(mode="json"),
         "exit_code": report.exit_code,
+        "findings": [finding.model_dump(mode="json") for finding in report.findings],
     }
 
 
@@ -77,6 +78,8 @@ def _record_document(record: MetaRecommendation, report: NightReport) -> dict[st
 
 def show_night(console: Console, report: NightReport, *, is_shipped: bool) -> None:
     """Print the night as a page of text."""
+    for finding in report.findings:
+        say(console, f"finding: {finding.text}")
     outcome = f"{report.outcome.replace('_', ' ')}, {OUTCOMES[report.outcome]}"
     dry = " (dry run: nothing is kept)" if report.dry_run else ""
     say(console, f"night {report.night} of {report.profile}: {outcome}{dry}", "bold")

@@ -99,7 +99,7 @@ class VersionComparison:
 
     def document(self) -> dict[str, Any]:
         """The comparison as JSON, with the patch (RFC 6902) and its inverse."""
-        patches = difference(keyed(self.old or ProfileDocument(name=self.new.name)), keyed(self.new))
+        old, new = keyed(self.old or ProfileDocument(name=self.new.name)), keyed(self.new)
         return {
             "before": self.before,
             "after": self.after,
@@ -107,8 +107,8 @@ class VersionComparison:
             "level": self.report.level,
             "drift": self.report.model_dump(mode="json"),
             "changes": list(changes(self.old, self.new)),
-            "patch": list(patches.patch),
-            "inverse": list(patches.inverse),
+            "patch": list(difference(old, new)),
+            "inverse": list(difference(new, old)),
         }
 
 

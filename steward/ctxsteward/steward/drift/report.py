@@ -61,16 +61,6 @@ class CumulativeBase(NamedTuple):
     """Committed since, the challenger counted."""
 
 
-class _ProfileComparison(NamedTuple):
-    findings: tuple[DriftFinding, ...]
-    head: WordChangeCounts
-    meta: WordChangeCounts
-
-    @property
-    def touches_locked(self) -> bool:
-        return any(finding.kind == "touches_locked" for finding in self.findings)
-
-
 def report(
     champion: ProfileDocument | None,
     challenger: ProfileDocument,
@@ -79,21 +69,21 @@ def report(
 ) -> DriftReport:
     """Compare a challenger with the profile in force (None: there is none yet)."""
     limits = limits or DriftLimits()
-    compared = _compared(champion, challenger, limits)
+    findings, head, meta = _compared(champion, challenger, limits)
     cumulative = None if base is None else _cumulative(base, challenger, limits)
     touched = tuple(_touched(champion or NAMELESS, challenger))
     locked = {**_locked(champion or NAMELESS), **_locked(challenger)}
-    level = worst([f.level for f in compared.findings] + ([cumulative.level] if cumulative else []))
+    level = worst([f.level for f in findings] + ([cumulative.level] if cumulative else []))
     return DriftReport(
         profile=challenger.name,
         champion=champion.version if champion else None,
         level=level,
-        delta=compared.head.delta,
-        removed=compared.head.removed,
-        meta_delta=compared.meta.delta,
-        findings=compared.findings,
+        delta=head.delta,
+        removed=head.removed,
+        meta_delta=meta.delta,
+        findings=findings,
         touched=touched,
-        touches_locked=any(key in locked for key in touched) or compared.touches_locked,
+        touches_locked=any(key in locked for key in touched) or any(f.kind == "touches_locked" for f in findings),
         approves=tuple(_approves(champion or NAMELESS, challenger)),
         cumulative=cumulative,
         limits=limits,
@@ -149,7 +139,10 @@ def _approves(champion: ProfileDocument, challenger: ProfileDocument) -> Iterato
 # -- comparing -------------------------------------------------------------------------------------------------
 
 
-def _compared(champion: ProfileDocument | None, challenger: ProfileDocument, limits: DriftLimits) -> _ProfileComparison:
+def _compared(
+    champion: ProfileDocument | None, challenger: ProfileDocument, limits: DriftLimits
+) -> tuple[tuple[DriftFinding, ...], WordChangeCounts, WordChangeCounts]:
+    """Findings, and the words that changed in the head and in the meta records."""
     before = champion or NAMELESS
     old, new = entries_of(before), entries_of(challenger)
     head = shares(_texts(old.values()), _texts(new.values()))
@@ -157,7 +150,7 @@ def _compared(champion: ProfileDocument | None, challenger: ProfileDocument, lim
     findings = [*_entries(old, new, limits, first=champion is None), *_meta(before, challenger)]
     if champion is not None:
         findings += _amounts(before, challenger, head, meta, limits)
-    return _ProfileComparison(tuple(findings), head, meta)
+    return tuple(findings), head, meta
 
 
 def _texts(entries: Iterable[BlockEntry]) -> dict[str, str]:
@@ -290,14 +283,14 @@ def _amounts(
 
 
 def _cumulative(base: CumulativeBase, challenger: ProfileDocument, limits: DriftLimits) -> CumulativeDrift:
-    compared = _compared(base.document, challenger, limits)
-    findings = tuple(finding for finding in compared.findings if finding.level != "INFO")
+    every, head, _ = _compared(base.document, challenger, limits)
+    findings = tuple(finding for finding in every if finding.level != "INFO")
     return CumulativeDrift(
         base=base.version,
         versions=base.versions,
         level=worst(f.level for f in findings),
-        delta=compared.head.delta,
-        removed=compared.head.removed,
+        delta=head.delta,
+        removed=head.removed,
         findings=findings,
     )
 
@@ -307,16 +300,6 @@ Operation = Mapping[str, Any]
 """One operation of RFC 6902: ``{"op", "path", "value"?, "from"?}``."""
 
 ALL_BLOCKS = (*BLOCKS, "meta")
-
-
-class ProfilePatches(NamedTuple):
-    """From one document to another, and back."""
-
-    patch: tuple[Operation, ...]
-    inverse: tuple[Operation, ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.patch)
 
 
 def _whole(record: MetaRecord) -> Json:
@@ -349,9 +332,15 @@ def document(form: Mapping[str, Any]) -> ProfileDocument:
         raise InputError(f"patched profile is invalid: {str(error).splitlines()[0]}; check the patch") from error
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> ProfilePatches:
-    """The patch from one keyed form to another, and the patch back."""
-    return ProfilePatches(_patch(before, after), _patch(after, before))
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Operation, ...]:
+    """The patch from one keyed form to another."""
+    import jsonpatch
+
+    patch = jsonpatch.make_patch(before, after).patch
+    if _same(jsonpatch.apply_patch(before, patch), after):
+        return tuple(patch)
+    # the library's patch does not give `after` back: replacing every block whole always does
+    return tuple({"op": "replace", "path": f"/{name}", "value": after[name]} for name in after)
 
 
 def apply(patch: tuple[Operation, ...], form: Mapping[str, Any]) -> Json:
@@ -374,16 +363,6 @@ def _listed(block: Mapping[str, Any]) -> list[Json]:
     if sorted(block["order"]) != sorted(block["entries"]):
         raise KeyError("order")
     return [{"id": key, **block["entries"][key]} for key in block["order"]]
-
-
-def _patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Operation, ...]:
-    import jsonpatch
-
-    patch = jsonpatch.make_patch(before, after).patch
-    if _same(jsonpatch.apply_patch(before, patch), after):
-        return tuple(patch)
-    # the library's patch does not give `after` back: replacing every block whole always does
-    return tuple({"op": "replace", "path": f"/{name}", "value": after[name]} for name in after)
 
 
 def _same(one: object, other: object) -> bool:

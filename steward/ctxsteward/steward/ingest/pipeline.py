@@ -29,7 +29,7 @@ from .items import (
     is_named_like_sidecar,
 )
 from .redaction import Redactor
-from .replayer import TranscriptMessage, TranscriptOrigin, replay, said_by, said_in
+from .replayer import TranscriptMessage, replay, said_by, said_in
 from .sources import TranscriptSource
 from .transcripts import (
     OWN,
@@ -136,19 +136,21 @@ def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None,
     try:
         if sidecar is None and found.inline is not None:
             meta = _metadata(found.inline, loaded.name, found.place)
-        skipped = _skipped(loaded, meta, _session(loaded.name, found.transcript.session))
+        session = _session(loaded.name, found.transcript.session)
+        skipped = _skipped(loaded, meta, session)
         if skipped is not None:
             return skipped
-        origin = TranscriptOrigin(
-            source=_short(loaded.source),
-            session=_session(loaded.name, found.transcript.session),
+        return _replayed(
+            loaded,
+            said_in(found.transcript),
+            meta,
+            settings,
+            session=session,
             format=found.transcript.format,
             digest=_digest(settings, found.digest, loaded.sidecar or b""),
             task=found.task,
             reward=found.reward,
-            written_seconds=loaded.written_seconds,
         )
-        return _replayed(loaded, said_in(found.transcript), origin, meta, settings)
     except _BadMetadata as refused:
         return _quarantined(loaded, "bad_metadata", refused.error, settings, found.place)
     except InputError as error:
@@ -179,10 +181,7 @@ def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
         for ordinal, wire, ts, principal, origin in document["entries"]
     )
     digest = _digest(settings, hashlib.sha256(loaded.data).hexdigest(), b"")
-    origin = TranscriptOrigin(
-        source="store", session=loaded.name, format="store", digest=digest, written_seconds=loaded.written_seconds
-    )
-    found = _replayed(loaded, said, origin, meta, settings)
+    found = _replayed(loaded, said, meta, settings, session=loaded.name, format="store", digest=digest)
     turns = tuple(ShownRecord(id, turn) for id, turn in document["turns"].items())
     yield replace(found, shown_from=turns) if isinstance(found, ReplayedTranscript) and turns else found
 
@@ -190,14 +189,25 @@ def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
 def _replayed(
     loaded: LoadedItem,
     said: Iterator[TranscriptMessage],
-    origin: TranscriptOrigin,
     meta: SessionMeta,
     settings: IngestSettings,
+    *,
+    session: str,
+    format: str,
+    digest: str,
+    task: str | None = None,
+    reward: float | None = None,
 ) -> Outcome:
     result = replay(
         said,
-        origin,
         meta,
+        source=_short(loaded.source),
+        session=session,
+        format=format,
+        digest=digest,
+        task=task,
+        reward=reward,
+        written_seconds=loaded.written_seconds,
         redact=settings.redactor,
         internal_tools=settings.internal_tools,
         confirming_tools=settings.confirming_tools,

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import inf
 from types import MappingProxyType
@@ -76,20 +75,6 @@ class TranscriptMessage(NamedTuple):
     is_demo: bool = False
     is_person: bool = False
     """Said by one of two people, whichever role the transcript gives."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptOrigin:
-    """Where a transcript comes from, and what its file says of the run."""
-
-    source: str
-    session: str
-    format: str
-    digest: str
-    task: str | None = None
-    reward: float | None = None
-    written_seconds: float | None = None
-    """When its file was written."""
 
 
 def said_in(transcript: Transcript) -> Iterator[TranscriptMessage]:
@@ -165,42 +150,51 @@ def _plain(ordinal: int, wire: Wire) -> TranscriptMessage | None:
 
 def replay(
     messages: Iterable[TranscriptMessage],
-    origin: TranscriptOrigin,
     meta: SessionMeta = UNKNOWN,
     *,
+    source: str,
+    session: str,
+    format: str,
+    digest: str,
+    task: str | None = None,
+    reward: float | None = None,
+    written_seconds: float | None = None,
     redact: Redactor | None = None,
     internal_tools: frozenset[str] = frozenset(),
     confirming_tools: Mapping[str, tuple[str, ...]] = NO_TOOLS,
 ) -> ReplayedTranscript:
-    """One transcript, ready to be harvested. What iterating the messages raises passes through."""
-    every, source = dated(messages, meta.started, origin.written_seconds)
-    session = meta.session or origin.session
-    if origin.format in PEOPLE_FORMATS:
+    """One transcript, ready to be harvested. What iterating the messages raises passes through.
+
+    `task` and `reward` are what its file says of the run, `written_seconds` when that was written.
+    """
+    every, times = dated(messages, meta.started, written_seconds)
+    session = meta.session or session
+    if format in PEOPLE_FORMATS:
         every = [_of_two(said, session) for said in every]
     users = (said.principal for said in every if not (said.is_person and said.role == "assistant"))
     principal = meta.principal or next(filter(None, users), None)
     if principal is None:
-        principal = f"task-{origin.task}" if origin.task is not None else None
+        principal = f"task-{task}" if task is not None else None
     redacting = _CountingRedactor(redact, every)
     owned = _OwnTools(internal_tools | confirming_tools.keys(), confirming_tools)
     utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, owned))
-    reached = None if origin.reward is None else Outcome(reward=origin.reward).verdict
+    reached = None if reward is None else Outcome(reward=reward).verdict
     return ReplayedTranscript(
-        source=origin.source,
+        source=source,
         session=session,
         principal=principal,
-        format=origin.format,
-        digest=origin.digest,
+        format=format,
+        digest=digest,
         utterances=utterances,
         project=meta.project,
         started=meta.started or next((said.ts for said in every), None),
-        dated=source,
+        dated=times,
         profile_version=meta.profile_version,
         shown=frozenset(meta.shown),
         succeeded=reached if meta.verdict is None else meta.verdict,
-        task=meta.task or origin.task,
+        task=meta.task or task,
         eval_failures=meta.eval_failures,
-        is_task_run=origin.format in TASK_FORMATS,
+        is_task_run=format in TASK_FORMATS,
         redacted=redacting.count,
     )
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 
+from ctxsteward.schemas.findings import Finding
 from ctxsteward.schemas.recommendation import Count, MetaRecommendation
 from ctxsteward.store.profiles.versions import ChangeSummary
 
@@ -154,6 +155,8 @@ class NightReport(ReportValue):
     """Words of the evidence of new and held records, by id, in the order of `evidence`; None: they were forgotten."""
     landed: Annotated[ChangeSummary | None, Field(exclude=True)] = None
     """What the version that came into force says of its commit."""
+    findings: Annotated[tuple[Finding, ...], Field(exclude=True)] = ()
+    """About the profile file that the night was begun with."""
 
     def count(self, stage: str) -> int:
         """What this stage left; 0 where it did not run."""
@@ -195,7 +198,7 @@ class NightReport(ReportValue):
         checks = {name: getattr(self, name) for name in ("drift", "gate", "canary")}
         bare = {name: check and check.model_copy(update={"why": ()}) for name, check in checks.items()}
         nameless = tuple(transcript.model_copy(update={"source": "", "name": ""}) for transcript in self.quarantined)
-        quoting: dict[str, Any] = {"changes": (), "new": (), "held": (), "quotes": {}, "landed": None}
+        quoting: dict[str, Any] = {"changes": (), "new": (), "held": (), "quotes": {}, "landed": None, "findings": ()}
         return self.model_copy(update={**quoting, "quarantined": nameless, **bare})
 
     def markdown(self) -> str:

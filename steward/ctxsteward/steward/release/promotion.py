@@ -72,12 +72,12 @@ class PromotionCodec:
     ) -> dict[str, Any]:
         """Put reports and patch into the vault; what stands beside the version."""
         subject = f"\x00promotion\x00{self._profile}\x00{commit_id}"
-        patch = difference(self._referred(champion or ProfileDocument(name=self._profile)), self._referred(challenger))
+        old, new = self._referred(champion or ProfileDocument(name=self._profile)), self._referred(challenger)
         ids = {record.id: self._address(record) for record in (*(champion.meta if champion else ()), *challenger.meta)}
         kept = {
             "drift": without_text(drift, lambda id: ids.get(id, "")).model_dump(mode="json"),
             "gate": gate.document() | {"replay": self._replay(gate.replay)},
-            "patch": {"patch": list(patch.patch), "inverse": list(patch.inverse)},
+            "patch": {"patch": list(difference(old, new)), "inverse": list(difference(new, old))},
         }
         validate("drift_report", kept["drift"], f"{self._profile}: commit {commit_id}")
         rests_on: dict[str, Any] = {"schema_version": 1, "level": drift.level, "touched": list(drift.touched)}

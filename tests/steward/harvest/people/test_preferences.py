@@ -9,7 +9,7 @@ import pytest
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.steward.harvest.harvester import HARVESTERS
 from ctxsteward.steward.harvest.people.utterances import listen
-from ctxsteward.steward.ingest.replayer import TranscriptOrigin, replay, said_in
+from ctxsteward.steward.ingest.replayer import replay, said_in
 
 from ....needs import PUBLIC_DATA
 from .said import cases, said_en, said_zh
@@ -80,8 +80,8 @@ def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
     strict, turns, beyond = 0, 0, []
     for path in ("locomo/locomo_dev.json", "tau_bench_airline/runs_even_tasks.jsonl"):
         for transcript in read_transcripts(DATA / path):
-            origin = TranscriptOrigin(source=path, session=transcript.session, format=transcript.format, digest="")
-            replayed = replay(said_in(transcript), origin)
+            said = said_in(transcript)
+            replayed = replay(said, source=path, session=transcript.session, format=transcript.format, digest="")
             turns += len({sentence.said.ref for sentence in listen(replayed)})
             wishes = [seen for seen in HARVESTERS["preferences"](replayed) if seen.strength == "strict"]
             strict += len(wishes)

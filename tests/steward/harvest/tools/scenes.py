@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxsteward.schemas.recommendation import Trust
-from ctxsteward.steward.ingest.replayer import TranscriptOrigin, replay, said_in
+from ctxsteward.steward.ingest.replayer import replay, said_in
 from ctxsteward.steward.ingest.transcripts import FileTranscript, transcripts_of
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
 
@@ -97,14 +97,12 @@ def replayed(path: Path) -> list[ReplayedTranscript]:
     return [
         replay(
             said_in(one.transcript),
-            TranscriptOrigin(
-                source=path.name,
-                session=one.transcript.session,
-                format=one.transcript.format,
-                digest=one.digest,
-                task=one.task,
-                reward=one.reward,
-            ),
+            source=path.name,
+            session=one.transcript.session,
+            format=one.transcript.format,
+            digest=one.digest,
+            task=one.task,
+            reward=one.reward,
         )
         for one in found
     ]
