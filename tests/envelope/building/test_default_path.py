@@ -54,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (34, "40cb4c7ecc637b727c743686cfa030ec")),
-        (3, "openai", 9_000, (16, "ec35380ec7d89ebd7d3f8738270f5f96")),
-        (3, "anthropic", 2_500, (25, "09c769aec7b949b569201272c475e489")),
-        (3, "anthropic", 9_000, (15, "1b3537d54f459ed446e1c03fb5ac7db8")),
-        (4, "openai", 2_500, (34, "323eec7048357ecc90a699854abbbd54")),
-        (4, "openai", 9_000, (16, "f6b9674093d48ee8ef2c8b48b07c4326")),
-        (4, "anthropic", 2_500, (25, "bdb1a2aeb624b24ee9366fb297bd741d")),
-        (4, "anthropic", 9_000, (15, "71b3ad281519dd4b6e99926f67d2d39b")),
+        (3, "openai", 2_500, (34, "92a14a461e017cc5648bb8b6db161f8c")),
+        (3, "openai", 9_000, (14, "96259c6b5959154537985ef0012c7c6c")),
+        (3, "anthropic", 2_500, (26, "78c75acf9c903c75c76739f4425c6323")),
+        (3, "anthropic", 9_000, (14, "f2ab0996d8c7b21f28a0c41462568744")),
+        (4, "openai", 2_500, (34, "16f9d5dab5b9ea841181e5d4bed672e6")),
+        (4, "openai", 9_000, (14, "e213c49da0670b0e0f05eb67d2127519")),
+        (4, "anthropic", 2_500, (26, "0d7426b747fcf1696c5c2a4d71a01651")),
+        (4, "anthropic", 9_000, (14, "df82fc7b8ef948b18f2bf9b5bffa961d")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (31, "1cd1da7a905e6ccf662aa3e5fe40db7d")),
-        (3, "anthropic", (28, "178b3c9938a806b1f3d4f7ffc5273e5a")),
-        (4, "openai", (31, "6c05f5b1dd72fac7467db1f13c10fa17")),
-        (4, "anthropic", (28, "33531d0feb1f84e0ffe93953456c055c")),
+        (3, "openai", (32, "7265d01dfe2a65658a587d9867571598")),
+        (3, "anthropic", (30, "ad313882eb20fa5e91405b3e8c44ceab")),
+        (4, "openai", (32, "7eeca795e399c97ede543b095f32f1f1")),
+        (4, "anthropic", (30, "f506edf40c7cc40efab26d9a8bdc6c39")),
     ],
 )
 def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:
