@@ -197,10 +197,10 @@ def test_replay_prints_a_line_for_every_model_call(replay: Replay) -> None:
     assert max(call["turn"] for call in calls) == sum(json.loads(line)["role"] == "user" for line in LINES)
 
 
-def test_between_compactions_a_prompt_begins_with_the_one_before(tmp_path: Path) -> None:
+def test_within_a_turn_a_prompt_begins_with_the_one_before(tmp_path: Path) -> None:
     where = ("--profile", PROFILE, "--store", f"file:{tmp_path}", "--budget", "recall_fraction=0")
     calls = values("replay", DEMO, *SMALL, *where)
-    pairs = [pair for pair in pairwise(calls) if not pair[1]["compacted"]]
+    pairs = [(one, two) for one, two in pairwise(calls) if not two["compacted"] and one["turn"] == two["turn"]]
     assert len(pairs) > 50
     assert [after["prefix_tokens"] for _, after in pairs] == [before["prompt_tokens"] - 3 for before, _ in pairs]
 

@@ -54,7 +54,7 @@ from .salience import (
     read_piece,
     standing_worth,
 )
-from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
+from .updates import BESIDE_WORTH, REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
 
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
@@ -151,20 +151,22 @@ def novelties(everything: Sequence[PlacedSentence]) -> list[float]:
 def _from_statements(
     everything: Sequence[PlacedSentence], outcome: UpdateOutcome, novelty: Sequence[float], longest_chars: int
 ) -> list[BulletCandidate]:
-    least = dict(outcome.lifts)
+    worths = [standing_worth(statement, share) for statement, share in zip(everything, novelty, strict=True)]
+    least = dict.fromkeys(outcome.beside, BESIDE_WORTH)
+    for newer, old in outcome.lifts.items():
+        least[newer] = max(least.get(newer, 0.0), worths[old])
     for old, match in outcome.stale.items():
-        least[match.newer] = max(least.get(match.newer, 0.0), _least_worth(everything[old], everything[match.newer]))
-    for index in [
-        i for i in least if everything[i].role == "assistant" and everything[i].among > SHORT_REPLY_SENTENCES
-    ]:
-        del least[index]
+        least_worth = _least_worth(everything[old], everything[match.newer], worths[old])
+        least[match.newer] = max(least.get(match.newer, 0.0), least_worth)
+    for index in [*least]:
+        if everything[index].role == "assistant" and everything[index].among > SHORT_REPLY_SENTENCES:
+            del least[index]  # some of many sentences repeat an older one's words by chance
     candidates: list[BulletCandidate] = []
     previous: PlacedSentence | None = None
     for index, statement in enumerate(everything):
         if statement.place == "source":
-            worth = standing_worth(statement, novelty[index])
-            match, least_worth = outcome.stale.get(index), least.get(index, 0.0)
-            candidate = _candidate(statement, worth, previous, match, least_worth, longest_chars)
+            worth, replacing = worths[index], outcome.stale.get(index)
+            candidate = _candidate(statement, worth, previous, replacing, least.get(index, 0.0), longest_chars)
             if candidate is not None:
                 if candidates and _shown_within(candidates[-1], candidate):
                     candidate = _joined(candidates.pop(), candidate)
@@ -173,7 +175,7 @@ def _from_statements(
     return candidates
 
 
-def _least_worth(old: PlacedSentence, newer: PlacedSentence) -> float:
+def _least_worth(old: PlacedSentence, newer: PlacedSentence, old_worth: float) -> float:
     """The least worth of a statement that replaces another: how things stand now counts more than how they stood.
 
     Where the older one stays in the window, so does the newer. What an assistant says in passing with another number
@@ -183,8 +185,8 @@ def _least_worth(old: PlacedSentence, newer: PlacedSentence) -> float:
     if old.reading.stands and reading.stands != "open" and not reading.values and old.place != "visible":
         return SETTLED_WORTH
     if newer.role == "assistant" and reading.updates < 3 and reading.stands != "over":
-        return old.reading.worth
-    return UPDATED_WORTH
+        return old_worth
+    return max(UPDATED_WORTH, old_worth)
 
 
 def _shown_within(previous: BulletCandidate, candidate: BulletCandidate) -> bool:
@@ -393,6 +395,7 @@ def standing_statements(bullets: Sequence[Bullet]) -> list[PlacedSentence]:
             role="user",
             place="standing",
             index=index,
+            value=bullet.value,
         )
         for index, bullet in enumerate(bullets)
     ]

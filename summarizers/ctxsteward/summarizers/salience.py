@@ -395,6 +395,8 @@ class PlacedSentence:
     """Sentences of the text that it stands in."""
     is_first: bool = True
     """Whether it is the first of them."""
+    value: float = 0.0
+    """Of a standing bullet: what it was worth when it was made."""
 
     @property
     def words(self) -> int:
@@ -409,7 +411,9 @@ class PlacedSentence:
 
 CUED_WORTH = 60.0
 """From this worth on, the cues of a user's sentence count beside its form."""
+MOST_FORM_WORTH = 90.0
 SHORT_REPLY_SENTENCES = 3
+"""From a message of more sentences on, the chance that one is needed is shared by all of them."""
 
 
 def standing_worth(statement: PlacedSentence, novelty: float) -> float:
@@ -418,11 +422,15 @@ def standing_worth(statement: PlacedSentence, novelty: float) -> float:
     `novelty` is the share of its content words, 0-1, that no earlier message at hand says.
 
     A user's sentence is weighed by its form: a first sentence, a sentence of few, a long one, one with figures and
-    names, one that says something new. The weights are fitted to the development halves of `evals survival`. Of an
-    assistant's reply seldom more than a sentence is needed later, so the sentences of a long one share its chance.
+    names, one that says something new. The weights are fitted to the development halves of `evals survival`. Cues
+    count beside it, less in a long message: seldom more than a sentence of it is needed later.
     """
     reading = statement.reading
     cued = reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_REPLY_SENTENCES))
+    if statement.place == "standing":
+        return statement.value
+    if not reading.worth:
+        return 0.0
     if statement.role != "user":
         return cued
     figures = sum(value.kind not in DISTINCTIVE and value.kind != "name" for value in reading.values)
@@ -437,5 +445,5 @@ def standing_worth(statement: PlacedSentence, novelty: float) -> float:
         - 0.8 * reading.text.rstrip("\"'”’ )").endswith(("?", "？"))
         - 0.15 * math.log1p(statement.order)
     )
-    form = min(95.0, 25.0 + 10.0 * score)
+    form = min(MOST_FORM_WORTH, 25.0 + 10.0 * score)
     return max(form, cued) if cued >= CUED_WORTH else form

@@ -83,8 +83,10 @@ class UpdateOutcome(NamedTuple):
 
     stale: dict[int, UpdateMatch]
     """Position of a stale statement → what replaces it."""
-    lifts: dict[int, float]
-    """Position of a statement that may be an update → the worth of the older one, its own least."""
+    lifts: dict[int, int]
+    """Position of a statement that may be an update → the older one's: it is worth no less."""
+    beside: set[int]
+    """Positions of the newest words on standing things: each is worth `BESIDE_WORTH` at least."""
 
 
 S = TypeVar("S", bound=OpenStatement)
@@ -102,7 +104,7 @@ class UpdateTracker(Generic[S]):
         """`keep`: in what form a statement waits for what replaces it; `lifts`: whether those are asked for."""
         self.count: int = 0
         """Statements taken; the next one's position."""
-        self.outcome: UpdateOutcome = UpdateOutcome({}, {})
+        self.outcome: UpdateOutcome = UpdateOutcome({}, {}, set())
         self._keep, self._lifts = keep, lifts
         self._open: dict[int, S] = {}
         """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
@@ -200,9 +202,9 @@ class UpdateTracker(Generic[S]):
             if _opposites(before.reading, new) or not _may_report(statement, before):
                 continue
             if (mention := self._mentions.get(old)) is not None:
-                self.outcome.lifts.pop(mention, None)
+                self.outcome.beside.discard(mention)
             self._mentions[old] = index
-            self.outcome.lifts[index] = BESIDE_WORTH
+            self.outcome.beside.add(index)
 
     def _replaced_by(self, index: int, statement: PlacedSentence) -> list[tuple[int, UpdateMatch]]:
         new = statement.reading
@@ -224,8 +226,8 @@ class UpdateTracker(Generic[S]):
             values = stale_values(before, new, shared, rare=rare)
             if values or _corrects(before, new) or (rare and _chooses_again(placed, statement)):
                 found.append((old, UpdateMatch(index, values)))
-            elif self._lifts and before.worth > new.worth and _must_outlive(before, new, shared):
-                self.outcome.lifts[index] = max(self.outcome.lifts.get(index, 0.0), before.worth)
+            elif self._lifts and _must_outlive(before, new, shared, rare=rare):
+                self.outcome.lifts[index] = old
         found = _about_one(found, all_rare, new.norms)
         if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
             found += self._nearest(index, statement)
@@ -368,11 +370,12 @@ def _opposites(old: SentenceReading, new: SentenceReading) -> bool:
     return any(first[group].isdisjoint(second[group]) for group in first.keys() & second.keys())
 
 
-def _must_outlive(old: SentenceReading, new: SentenceReading, shared: int) -> bool:
-    """Too little to drop the old, enough to never show it alone: another value for mostly the same words, or a
-    correction about what a rule is about."""
+def _must_outlive(old: SentenceReading, new: SentenceReading, shared: int, *, rare: bool) -> bool:
+    """Too little to drop the old, enough to never show it alone: another value for mostly the same words or for a rare
+    one, or a correction about what a rule is about."""
     size = min(len(old.subject), len(new.subject))
-    if size and shared >= 0.5 * size and _competing(old, new) and not _different_things(old, new):
+    is_near = rare or (size and shared >= 0.5 * size)
+    if is_near and _competing(old, new) and not _different_things(old, new):
         return True
     return new.updates >= 3 and old.kind == "constraint" and shared >= 2 and shared >= 0.6 * size
 

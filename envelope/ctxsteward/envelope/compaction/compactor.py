@@ -190,12 +190,10 @@ class Compactor:
         likely = window.bullets_tokens + int(window.movable_tokens * LIKELY_FRACTION)
         high = min(budgets.bullets_tokens, likely)
         room = budgets.target_tokens + budgets.lent_tokens(high) - window.must_tokens - window.notes_tokens
-        in_loop = window.state.in_loop
-        size = (
-            budgets.own_bullets_tokens + budgets.bullets_tokens
-        ) / 2  # halfway into what they may borrow of recall's share
-        low = int(budgets.bullets_tokens * LIVE_FLOOR_FRACTION if in_loop else size * NEW_FLOOR_FRACTION)
-        least = 0 if in_loop else min(high, int(size * BULLETS_FLOOR_FRACTION))
+        low, least = int(budgets.bullets_tokens * LIVE_FLOOR_FRACTION), 0
+        if not window.state.in_loop:
+            low = int(budgets.sure_bullets_tokens * NEW_FLOOR_FRACTION)
+            least = min(high, int(budgets.sure_bullets_tokens * BULLETS_FLOOR_FRACTION))
         hard = budgets.dynamic_tokens - window.must_tokens - window.notes_tokens
         if hard <= 0:
             hard = int(budgets.dynamic_tokens * MIN_PROGRESS_FRACTION)

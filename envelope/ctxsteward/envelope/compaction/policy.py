@@ -64,7 +64,8 @@ class Window:
         if self._candidates is None:
             budgets = self.budgets
             self._candidates = tuple(_candidates(self.state, self.layout, budgets, budgets.reply_tokens))
-            if self.must_tokens + self.notes_tokens + self.bullets_tokens > budgets.dynamic_tokens:
+            pressed_tokens = self.must_tokens + self.notes_tokens + self.bullets_tokens
+            if self.bullets_tokens and pressed_tokens > budgets.dynamic_tokens:
                 self._candidates = tuple(_candidates(self.state, self.layout, budgets, budgets.old_reply_tokens))
         return self._candidates
 

@@ -59,13 +59,13 @@ BULLETS_FRACTION = 0.25
 with the history's share."""
 
 NEW_FLOOR_FRACTION = 1 / 3
-"""Of what bullets may take of the target, what new ones may fill where verbatim messages alone exceed the target."""
+"""Of `sure_bullets_tokens`, what new ones may fill where verbatim messages alone exceed the target."""
 
 BULLETS_FLOOR_FRACTION = 0.8
 """The same for all bullets: a long reply does not push out what the user said."""
 
 LIVE_FLOOR_FRACTION = 0.15
-"""The same within a turn's tool loop: there results leave, and their references lead back to all of them."""
+"""Of `bullets_tokens`, the same within a tool loop: results leave there, and their references lead back to them."""
 
 LIKELY_FRACTION = 0.35
 """Bullets likely take this part of the messages they stand for; room beyond it stays with newer messages, verbatim."""
@@ -291,6 +291,11 @@ class Budgets(BaseModel):
     def own_bullets_tokens(self) -> int:
         """What bullets may take of the target."""
         return _share(self.target_tokens, OWN_BULLETS_FRACTION)
+
+    @property
+    def sure_bullets_tokens(self) -> int:
+        """Their own, and half of what they may borrow: of a small budget recall needs the other half."""
+        return (self.own_bullets_tokens + self.bullets_tokens) // 2
 
     def lent_tokens(self, bullets_tokens: int) -> int:
         """What so many bullets take of recall's share: what is over their part of the history's target."""
