@@ -193,9 +193,13 @@ class UpdateTracker(Generic[S]):
             return
         all_rare = self._share_rare(new)
         for old, before, shared in self._candidates(new):
-            if old == index or not _standing_thing(before, statement):
+            if old == index:
                 continue
             rare = old in all_rare
+            if rare and statement.role == before.role == "user" and before.words <= BRIEF:
+                self.outcome.lifts[index] = old  # perhaps the newest value of what the older one is about
+            if not _standing_thing(before, statement):
+                continue
             share = shared / max(1, min(before.words, len(new.subject)))
             if share < 0.34 or (not rare and (shared < 2 or share < 0.5)):
                 continue
