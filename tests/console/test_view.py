@@ -82,26 +82,26 @@ def test_the_timeline_of_the_demo(store: Store) -> None:
     assert shown.totals.model_dump() == snapshot(
         {
             "calls": 40,
-            "prompt_tokens": 62491,
-            "read_tokens": 41240,
-            "written_tokens": 19691,
-            "priced_tokens": 41871.0,
-            "dollars": 0.1046775,
-            "compactions": 11,
-            "losses": 282,
-            "prefix_breaks": 11,
+            "prompt_tokens": 64259,
+            "read_tokens": 40214,
+            "written_tokens": 22485,
+            "priced_tokens": 44152.0,
+            "dollars": 0.11038,
+            "compactions": 10,
+            "losses": 286,
+            "prefix_breaks": 10,
             "over_budget": 0,
-            "peak_tokens": 2558,
+            "peak_tokens": 2573,
         }
     )
     (row,) = [one for one in shown.calls if one.call.number == 29]
     assert row.model_dump(exclude={"call"}) == snapshot(
         {
-            "read_tokens": 1235,
-            "written_tokens": 109,
+            "read_tokens": 1303,
+            "written_tokens": 448,
             "fresh_tokens": 0,
-            "priced_tokens": 726.5,
-            "dollars": 0.00181625,
+            "priced_tokens": 1099.5,
+            "dollars": 0.00274875,
             "is_priced": True,
         }
     )
@@ -148,7 +148,7 @@ def test_a_call_of_the_demo_section_by_section(store: Store) -> None:
             ("system", 200, 240, None),
             ("static", 164, 360, None),
             ("meta", 93, 180, None),
-            ("dynamic", 770, 2000, 1800),
+            ("dynamic", 1177, 2000, 1800),
         ]
     )
     blocks = [(one.id, one.source, one.tokens, len(one.items)) for part in shown.sections for one in part.blocks]
@@ -160,10 +160,13 @@ def test_a_call_of_the_demo_section_by_section(store: Store) -> None:
             ("static-1", "static", 164, 2),
             ("meta-1", "meta", 93, 5),
             ("dynamic-1", "task", 43, 1),
-            ("dynamic-2", "bullets", 626, 20),
-            ("dynamic-3", "verbatim", 13, 1),
-            ("dynamic-4", "verbatim", 76, 1),
-            ("dynamic-5", "live", 12, 1),
+            ("dynamic-2", "bullets", 672, 24),
+            ("dynamic-3", "verbatim", 17, 1),
+            ("dynamic-4", "verbatim", 51, 1),
+            ("dynamic-5", "verbatim", 13, 1),
+            ("dynamic-6", "verbatim", 293, 2),
+            ("dynamic-7", "verbatim", 76, 1),
+            ("dynamic-8", "live", 12, 1),
         ]
     )
     assert sum(section.tokens for section in shown.sections) + 3 == shown.call.prompt_tokens
@@ -177,21 +180,17 @@ def test_a_bullet_leads_to_its_original_with_the_cited_words_marked(store: Store
             "label": "",
             "ref": "",
             "ordinal": 0,
-            "text": "a deadline: 14:00.",
-            "chars": 18,
+            "text": "37, thanks.",
+            "chars": 11,
             "shown": "whole",
-            "note": "§39",
-            "tokens": 11,
+            "note": "§16",
+            "tokens": 8,
             "originals": (
                 {
-                    "ref": "§39",
-                    "ordinal": 39,
+                    "ref": "§16",
+                    "ordinal": 16,
                     "role": "user",
-                    "pieces": (
-                        {"text": "Good, ", "marked": False},
-                        {"text": "a deadline: 14:00.", "marked": True},
-                        {"text": " Open a ticket for the duplicates, severity high, assign payments.", "marked": False},
-                    ),
+                    "pieces": ({"text": "37, thanks. Show me a few of them.", "marked": False},),
                     "missing": "",
                 },
             ),
@@ -199,7 +198,7 @@ def test_a_bullet_leads_to_its_original_with_the_cited_words_marked(store: Store
     )
     every = items(store, 29, "bullets")
     marked = [any(piece.marked for one in item.originals for piece in one.pieces) for item in every]
-    assert (len(every), sum(marked)) == snapshot((20, 20))
+    assert (len(every), sum(marked)) == snapshot((24, 23))
     for item in every:
         for one in item.originals:
             whole = text_of(store.at("default", "demo").resolve(one.ref))
@@ -208,7 +207,7 @@ def test_a_bullet_leads_to_its_original_with_the_cited_words_marked(store: Store
 
 def test_what_is_recalled_names_its_message_and_says_whether_it_is_whole(store: Store) -> None:
     recalled = items(store, 30, "recall")
-    assert Counter(item.shown for item in recalled) == snapshot(Counter({"whole": 14}))
+    assert Counter(item.shown for item in recalled) == snapshot(Counter({"whole": 16}))
     session = store.at("default", "demo")
     for item in recalled:
         assert item.ordinal
@@ -255,11 +254,10 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
             "kept meta": 5,
             "kept task": 1,
             "kept bullets": 5,
-            "new bullets": 8,
+            "new bullets": 9,
             "kept verbatim": 1,
-            "new verbatim": 1,
-            "new live": 1,
-            "dropped bullets": 6,
+            "new live": 2,
+            "dropped bullets": 1,
             "dropped verbatim": 4,
             "dropped live": 1,
         }
@@ -267,17 +265,12 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
     gone = [f"{one.ref} {one.why}, {len(one.losses)} losses, {len(one.bullets)} bullets" for one in shown.dropped]
     assert gone == snapshot(
         [
-            "§19 weighed, 1 losses, 0 bullets",
-            "§19 weighed, 1 losses, 0 bullets",
-            "§19 weighed, 1 losses, 0 bullets",
-            "§19 weighed, 1 losses, 0 bullets",
-            "§19 weighed, 1 losses, 0 bullets",
-            "§19 weighed, 1 losses, 0 bullets",
+            "§21 §22 weighed, 1 losses, 0 bullets",
             "§20 bullet, 0 losses, 2 bullets",
             "§23 bullet, 2 losses, 3 bullets",
-            "§24 compacted, 1 losses, 0 bullets",
-            "§25 bullet, 2 losses, 1 bullets",
-            "§27 bullet, 7 losses, 2 bullets",
+            "§24 bullet, 0 losses, 1 bullets",
+            "§25 compacted, 4 losses, 0 bullets",
+            "§27 bullet, 3 losses, 3 bullets",
         ]
     )
     assert [report.id for report in shown.reports] == [made.report for made in calls[number - 1].compactions]
@@ -302,13 +295,13 @@ def test_losses_are_found_by_kind_and_words(store: Store) -> None:
     every = losses_page(rows, size=10_000)
     assert loss_kinds(rows) == snapshot(
         [
-            ("number", 109),
-            ("identifier", 100),
-            ("fact", 37),
-            ("constraint", 16),
-            ("error", 7),
+            ("number", 119),
+            ("identifier", 99),
+            ("fact", 30),
+            ("constraint", 15),
+            ("error", 9),
+            ("open_item", 5),
             ("path", 5),
-            ("open_item", 4),
             ("url", 3),
             ("decision", 1),
         ]
@@ -804,18 +797,17 @@ def test_a_call_as_a_grid(store: Store) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out == snapshot("""\
 demo: call 29 of 40, gpt-4o
-T T T T T T T T T P P P P P P P P P P P   ■ T  tool schemas         114   4 %
-P P P P S S S S S S S S S S S S S M M M   ■ P  persona, policies    200   8 %
-M M M M K K K K B B B B B B B B B B B B   ■ S  rails, surface       164   6 %
-B B B B B B B B B B B B B B B B B B B B   ■ M  recommendations       93   4 %
-B B B B B B B B B B B B B B B B C C C C   ■ K  task                  43   2 %
-C C C L · · · · · · · · · · · · · · · ·   ■ B  bullets              626  24 %
-· · · · · · · · · · · · · · · · · · · ·   ■ C  closed turns          89   3 %
-· · · · · · · · · · · · · · · · · · · ·   ■ L  live turn             12   0 %
-· · · · · · · · · · · · · · · · · · · ·   ·    free               1,230  48 %
-· · · · · · · · · · · · · · · · · · · ·                                      \n\
-prompt 1,344 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,235, written 109; 726 plain tokens
-compacted by this call: 1,151 tokens became 770, 23 losses
+T T T T T T T T T P P P P P P P P P P P   ■ T  tool schemas       114   4 %
+P P P P S S S S S S S S S S S S S M M M   ■ P  persona, policies  200   8 %
+M M M M K K K K B B B B B B B B B B B B   ■ S  rails, surface     164   6 %
+B B B B B B B B B B B B B B B B B B B B   ■ M  recommendations     93   4 %
+B B B B B B B B B B B B B B B B B B B B   ■ K  task                43   2 %
+C C C C C C C C C C C C C C C C C C C C   ■ B  bullets            672  26 %
+C C C C C C C C C C C C C C C L · · · ·   ■ C  closed turns       450  17 %
+· · · · · · · · · · · · · · · · · · · ·   ■ L  live turn           12   0 %
+· · · · · · · · · · · · · · · · · · · ·   ·    free               823  32 %
+· · · · · · · · · · · · · · · · · · · ·                                    \n\
+prompt 1,751 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,303, written 448; 1,100 plain tokens
 """)
     newest = run(store, "view", "demo", "--grid")
     assert run(store, "context", "--grid", "demo") == newest

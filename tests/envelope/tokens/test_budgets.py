@@ -16,6 +16,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.tokens.budgets import Scale
 from ctxsteward.envelope.tokens.tokenizer import FRAME_TOKENS
 from ctxsteward.schemas import BudgetExceeded, Finding, UnknownModel, WindowExceeded
 from ctxsteward.schemas.errors import InvalidBudget
@@ -457,3 +458,10 @@ def test_a_section_s_epoch_counts_the_changes_of_its_bytes() -> None:
         section = maker.build(session).section("meta")
         seen.setdefault(section.digest, section.epoch)
     assert list(seen.values()) == [0, 1]
+
+
+@pytest.mark.parametrize("calibration", [0.51, 0.873, 0.999, 1.0, 1.149, 1.37, 1.9])
+def test_a_dynamic_section_at_its_budget_is_not_over_it_in_the_providers_tokens(calibration: float) -> None:
+    for dynamic_tokens in range(300, 4_000, 7):
+        scale = Scale(stated=Budgets(dynamic_tokens=dynamic_tokens), calibration=calibration)
+        assert scale.provider_tokens(scale.effective.dynamic_tokens) <= dynamic_tokens

@@ -222,6 +222,8 @@ class Budgets(BaseModel):
         """All section budgets times `factor`; what was fixed stays fixed, and the arrival cap stays what it is."""
         tokens = {f"{name}_tokens": getattr(self, f"{name}_tokens") for name in (*SECTIONS, "tools")}
         values = {field: max(1, round(value * factor)) for field, value in tokens.items() if value is not None}
+        # Rounded up it would be a token over once it is counted as the provider counts.
+        values["dynamic_tokens"] = max(1, int(self.dynamic_tokens * factor))
         return self._with({**values, "arrival_cap_tokens": self.cap_tokens})
 
     def limited(self, dynamic_tokens: int) -> Budgets:
