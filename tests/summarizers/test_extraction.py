@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
@@ -178,3 +181,69 @@ def test_a_rule_in_a_huge_backlog_is_found() -> None:
     items = tuple(SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(wires))
     summary = extractive(SummarizerInput(messages=items), budget_tokens=20_000)
     assert any("card numbers" in bullet.text for bullet in summary.bullets)
+
+
+def said(*texts: str) -> SummarizerInput:
+    """What a user says, a message a text."""
+    items = [
+        SourceMessage(ref=f"§{n}", message=Message.from_wire({"role": "user", "content": text}))
+        for n, text in enumerate(texts, 1)
+    ]
+    return SummarizerInput(messages=tuple(items))
+
+
+def test_a_long_sentence_of_a_user_is_kept_whole_where_there_is_room() -> None:
+    text = (
+        "I plan the walk along the harbour wall with my sister, who is slow on stairs, " * 3
+        + "in the last week of May."
+    )
+    assert 200 < len(text) < 400
+    assert [bullet.text for bullet in extractive(said(text), budget_tokens=2_000).bullets] == [text]
+    assert all(len(bullet.text) < len(text) for bullet in extractive(said(text), budget_tokens=60).bullets)
+
+
+def test_a_short_statement_on_the_same_rare_thing_is_worth_no_less_than_the_older_one() -> None:
+    old, new = "The manuscript goes to Cell Reports.", "After the group meeting the manuscript is for eLife."
+    worth = {bullet.citations[0]: bullet.value for bullet in extractive(said(old, new), budget_tokens=500).bullets}
+    assert worth["§2"] >= worth["§1"]
+
+
+def test_of_a_backlog_too_large_to_read_the_users_words_are_read() -> None:
+    items = [
+        SourceMessage(ref=f"§{n}", message=Message.from_wire({"role": role, "content": text}))
+        for n, (role, text) in enumerate(
+            [("user", "The spare key hangs behind the boiler in the shed."), *[("assistant", "Advice. " * 800)] * 12], 1
+        )
+    ]
+    bullets = extractive(SummarizerInput(messages=tuple(items)), budget_tokens=100).bullets
+    assert "§1" in {ref for bullet in bullets for ref in bullet.citations}
+
+
+SUMMARIZING = """
+import json, sys
+from ctxsteward.schemas import Message, SummarizerInput
+from ctxsteward.schemas.summary import SourceMessage
+from ctxsteward.summarizers import extractive
+texts = json.loads(sys.stdin.read())
+wires = [Message.from_wire({"role": "user", "content": text}) for text in texts]
+items = tuple(SourceMessage(ref=f"§{n}", message=wire) for n, wire in enumerate(wires, 1))
+summary = extractive(SummarizerInput(messages=items), budget_tokens=500)
+print([(bullet.text, bullet.value) for bullet in summary.bullets])
+"""
+
+
+def test_the_order_of_sets_in_a_process_does_not_matter() -> None:
+    texts = ["The stall near Uji sells 40 lamps in May.", "Lamps near the old stall cost 7 euros each, says Ada."]
+    texts += ["We meet Ada at the stall in May with lamps.", "So May it is, for Uji and the lamps."]
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", SUMMARIZING],
+            input=json.dumps(texts),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "1234"
+    }
+    assert len(printed) == 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from ctxsteward.summarizers.salience import FLOOR, read_sentence
+from ctxsteward.summarizers.salience import FLOOR, PlacedSentence, read_sentence, standing_worth
 
 KINDS = [
     pytest.param("Whatever happens, card numbers stay out of the logs.", "constraint", id="rule without a must"),
@@ -63,3 +65,36 @@ def test_small_talk_with_a_cue_word_is_not_a_rule(text: str) -> None:
 def test_the_same_words_from_an_assistant_are_worth_less() -> None:
     text = "You must always check the number twice."
     assert read_sentence(text, "assistant").worth < read_sentence(text, "user").worth
+
+
+def placed(text: str, role: str = "user", **more: Any) -> PlacedSentence:
+    values: dict[str, Any] = {"refs": ("§9",), "order": 9, "role": role, "place": "source", "index": 0} | more
+    return PlacedSentence(reading=read_sentence(text, role), **values)
+
+
+PLAIN = "I would walk along the old harbour wall in the evening."
+
+
+@pytest.mark.parametrize(
+    ("worthier", "than"),
+    [
+        ((placed(PLAIN), 1.0), (placed(PLAIN), 0.0)),  # it says something new
+        ((placed(PLAIN), 0.5), (placed(PLAIN, is_first=False), 0.5)),  # people say first what they mean
+        ((placed(PLAIN, among=2), 0.5), (placed(PLAIN, among=40), 0.5)),  # few of many sentences are needed
+        ((placed("I would walk along the harbour for 14 km."), 0.5), (placed("I would walk along the harbour."), 0.5)),
+        ((placed("I would walk along Porto's Ribeira."), 0.5), (placed("I would walk along the quay."), 0.5)),
+        ((placed(PLAIN), 0.5), (placed(PLAIN[:-1] + "?"), 0.5)),  # the answer counts
+        ((placed(PLAIN), 0.5), (placed(PLAIN, role="assistant"), 0.5)),
+        ((placed("Never book before 10:00."), 0.0), (placed(PLAIN), 0.5)),  # a rule beyond doubt
+        ((placed(PLAIN, role="assistant"), 0.5), (placed(PLAIN, role="assistant", among=60), 0.5)),
+    ],
+)
+def test_a_sentence_is_weighed_by_its_form(
+    worthier: tuple[PlacedSentence, float], than: tuple[PlacedSentence, float]
+) -> None:
+    assert 100 >= standing_worth(*worthier) > standing_worth(*than)
+
+
+def test_a_greeting_is_worth_nothing_and_a_standing_bullet_what_it_was() -> None:
+    assert standing_worth(placed("Hi there!"), 1.0) == 0.0
+    assert standing_worth(placed(PLAIN, place="standing", value=61.5), 0.0) == 61.5

@@ -153,8 +153,8 @@ def _from_statements(
 ) -> list[BulletCandidate]:
     worths = [standing_worth(statement, share) for statement, share in zip(everything, novelty, strict=True)]
     least = dict.fromkeys(outcome.beside, BESIDE_WORTH)
-    for newer, old in outcome.lifts.items():
-        least[newer] = max(least.get(newer, 0.0), worths[old])
+    for newer, olds in outcome.lifts.items():
+        least[newer] = max(least.get(newer, 0.0), *(worths[old] for old in olds))
     for old, match in outcome.stale.items():
         least_worth = _least_worth(everything[old], everything[match.newer], worths[old])
         least[match.newer] = max(least.get(match.newer, 0.0), least_worth)

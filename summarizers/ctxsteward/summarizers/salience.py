@@ -412,6 +412,8 @@ class PlacedSentence:
 CUED_WORTH = 60.0
 """From this worth on, the cues of a user's sentence count beside its form."""
 MOST_FORM_WORTH = 90.0
+LEAST_WORDS = 3
+"""Content words of a sentence that is weighed though it has no cue, value or name; a shorter one greets or nods."""
 SHORT_REPLY_SENTENCES = 3
 """From a message of more sentences on, the chance that one is needed is shared by all of them."""
 
@@ -429,7 +431,7 @@ def standing_worth(statement: PlacedSentence, novelty: float) -> float:
     cued = reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_REPLY_SENTENCES))
     if statement.place == "standing":
         return statement.value
-    if not reading.worth:
+    if not reading.worth and statement.words < LEAST_WORDS:
         return 0.0
     if statement.role != "user":
         return cued

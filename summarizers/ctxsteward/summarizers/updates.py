@@ -83,8 +83,8 @@ class UpdateOutcome(NamedTuple):
 
     stale: dict[int, UpdateMatch]
     """Position of a stale statement → what replaces it."""
-    lifts: dict[int, int]
-    """Position of a statement that may be an update → the older one's: it is worth no less."""
+    lifts: dict[int, set[int]]
+    """Position of a statement that may be an update → those of the older ones: it is worth no less."""
     beside: set[int]
     """Positions of the newest words on standing things: each is worth `BESIDE_WORTH` at least."""
 
@@ -197,7 +197,9 @@ class UpdateTracker(Generic[S]):
                 continue
             rare = old in all_rare
             if rare and statement.role == before.role == "user" and before.words <= BRIEF:
-                self.outcome.lifts[index] = old  # perhaps the newest value of what the older one is about
+                self.outcome.lifts.setdefault(index, set()).add(
+                    old
+                )  # perhaps the newest value of what the older one is about
             if not _standing_thing(before, statement):
                 continue
             share = shared / max(1, min(before.words, len(new.subject)))
@@ -231,7 +233,7 @@ class UpdateTracker(Generic[S]):
             if values or _corrects(before, new) or (rare and _chooses_again(placed, statement)):
                 found.append((old, UpdateMatch(index, values)))
             elif self._lifts and _must_outlive(before, new, shared, rare=rare):
-                self.outcome.lifts[index] = old
+                self.outcome.lifts.setdefault(index, set()).add(old)
         found = _about_one(found, all_rare, new.norms)
         if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
             found += self._nearest(index, statement)
