@@ -18,7 +18,7 @@ answer: 213 orders used up its retry budget of 2, now without pg-replica-3
 13632 characters in the log, 405 tokens in the request
 """,
     "chat_service": """
-123 messages in the log, 235 of 500 tokens sent
+123 messages in the log, 277 of 500 tokens sent
 the frame number is in the request: True
 and in the log, word for word: My bicycle is a Kestrel K7, frame number FN-20417.
 """,
