@@ -54,11 +54,11 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (34, "92a14a461e017cc5648bb8b6db161f8c")),
+        (3, "openai", 2_500, (34, "efe6fffb815179dca8b660ab11e1bdc2")),
         (3, "openai", 9_000, (14, "96259c6b5959154537985ef0012c7c6c")),
         (3, "anthropic", 2_500, (26, "78c75acf9c903c75c76739f4425c6323")),
         (3, "anthropic", 9_000, (14, "f2ab0996d8c7b21f28a0c41462568744")),
-        (4, "openai", 2_500, (34, "16f9d5dab5b9ea841181e5d4bed672e6")),
+        (4, "openai", 2_500, (34, "4db095b838d6fd161554bfc9118a897a")),
         (4, "openai", 9_000, (14, "e213c49da0670b0e0f05eb67d2127519")),
         (4, "anthropic", 2_500, (26, "0d7426b747fcf1696c5c2a4d71a01651")),
         (4, "anthropic", 9_000, (14, "df82fc7b8ef948b18f2bf9b5bffa961d")),
@@ -74,9 +74,9 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (32, "7265d01dfe2a65658a587d9867571598")),
+        (3, "openai", (31, "166bc1d716573cd28831bc285611bbad")),
         (3, "anthropic", (30, "ad313882eb20fa5e91405b3e8c44ceab")),
-        (4, "openai", (32, "7eeca795e399c97ede543b095f32f1f1")),
+        (4, "openai", (31, "f1b785425c348279761ad2a2078c1fd0")),
         (4, "anthropic", (30, "f506edf40c7cc40efab26d9a8bdc6c39")),
     ],
 )

@@ -14,7 +14,7 @@ from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Ref
 from ctxsteward.schemas.message import Wire
 
-from ..messages import CHARS, char_builder, reply, user
+from ..messages import CHARS, call, char_builder, reply, result, user
 
 BUDGETS = Budgets(dynamic_tokens=4_000, recall_fraction=0)
 TURNS = 40
@@ -141,3 +141,22 @@ def test_short_and_pinned_replies_stay_whole() -> None:
     assert long_reply(77) in replies(envelope)
     assert {group.first for group in session.state.groups} > set(session.state.shortened)
     assert not {kept.ordinal, kept.ordinal - 2}.intersection(session.state.shortened)
+
+
+def test_a_reply_before_tool_calls_is_not_shortened_behind_the_mark() -> None:
+    """Such a reply is not the one that a user answers: it stays as it is until the next compaction."""
+    builder, session = char_builder(BUDGETS), memory_store().session("s", counter=CHARS)
+    stable: list[bytes] = []
+    compared = 0
+    for turn, (asked, answered) in enumerate(turns()):
+        session.append(asked)
+        envelope = builder.build(session)
+        now = [fragment.digest for fragment in envelope.dynamic.stable]
+        if not envelope.reports:
+            assert now[: len(stable)] == stable
+            compared += bool(session.reports())
+        stable = now
+        session.append(answered)
+        if turn % 3 == 1:
+            session.extend([call(f"c{turn}"), result(f"c{turn}", "done")])
+    assert compared > TURNS / 4

@@ -181,6 +181,10 @@ class Compactor:
         """The same compactor under other budgets."""
         return replace(self, budgets=budgets)
 
+    @property
+    def _reply_tokens(self) -> int:
+        return self.budgets.old_reply_tokens if self.policy.shortens_old_replies else 0
+
     def _bullets_share(self, window: Window) -> tuple[int, int]:
         """Tokens that new bullets, and all, may take after this compaction, their fence included.
 
@@ -264,7 +268,7 @@ class Compactor:
             kept=tuple(group.ordinals for group in after.kept),
             masked=tuple(sorted(after.masked)),
             shortened=after.shortened,
-            reply_tokens=self.budgets.old_reply_tokens if self.policy.shortens_old_replies else 0,
+            reply_tokens=self._reply_tokens,
             report=report,
             checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
         )
@@ -286,13 +290,19 @@ class Compactor:
         masked = (state.masked | {group.first for group in choice.mask}) & {group.first for group in kept}
         gone = [entry for group in choice.drop for entry in group.entries]
         short = {**state.shortened, **{group.first: tokens for group, tokens in choice.shorten}}
+        replies = self._reply_tokens
+        for group in kept:
+            if group.last != state.last_text and state.will_be_short(group, replies):
+                short[group.first] = replies
         short = {group.first: short[group.first] for group in kept if group.first in short}
         cap = self.budgets.cap_tokens
         shapes = [
             RenderOptions(cap_tokens=cap, masked=group.first in masked, text_tokens=short.get(group.first))
             for group in kept
         ]
-        since = set(state.shortened_since).union(group.first for group, _ in choice.shorten)
+        since = {
+            first for first in short if first in state.shortened_since or short[first] != state.shortened.get(first)
+        }
         texts = [group.entries[0] for group in kept if group.first in since]
         return _After(
             kept=kept,

@@ -60,13 +60,9 @@ class Window:
 
     @property
     def candidates(self) -> tuple[CompactionCandidate, ...]:
-        """The groups, oldest first. Where the newest reply presses on the bullets, it may take what an old one may."""
+        """The groups, oldest first."""
         if self._candidates is None:
-            budgets = self.budgets
-            self._candidates = tuple(_candidates(self.state, self.layout, budgets, budgets.reply_tokens))
-            pressed_tokens = self.must_tokens + self.notes_tokens + self.bullets_tokens
-            if self.bullets_tokens and pressed_tokens > budgets.dynamic_tokens:
-                self._candidates = tuple(_candidates(self.state, self.layout, budgets, budgets.old_reply_tokens))
+            self._candidates = tuple(_candidates(self.state, self.layout, self.budgets))
         return self._candidates
 
     def price_masks(self, *, closed: bool = False) -> None:
@@ -213,9 +209,7 @@ Choose = Callable[[Window, int], CompactionChoice]
 # -- measuring ----------------------------------------------------------------------------------------------------
 
 
-def _candidates(
-    state: State, layout: DynamicLayout, budgets: Budgets, reply_tokens: int
-) -> Iterator[CompactionCandidate]:
+def _candidates(state: State, layout: DynamicLayout, budgets: Budgets) -> Iterator[CompactionCandidate]:
     """Every group with what it costs and whether it may leave.
 
     Never leave: the newest user text, the newest assistant text, the newest message, tool results that the model has
@@ -235,7 +229,7 @@ def _candidates(
         held = pinned or unseen or short or not must.isdisjoint(ordinals)
         text_tokens, least = 0, fragment.tokens
         if (held or task) and not pinned and group.first not in state.shortened:
-            text_tokens, least = _shortened(state, layout, budgets, group, fragment, reply_tokens)
+            text_tokens, least = _shortened(state, layout, budgets, group, fragment)
         held = held or (task and (bool(text_tokens) or fragment.tokens <= budgets.task_tokens + MESSAGE_TOKENS))
         yield CompactionCandidate(
             group=group,
@@ -252,13 +246,13 @@ def _candidates(
 
 
 def _shortened(
-    state: State, layout: DynamicLayout, budgets: Budgets, group: ToolGroup, fragment: Fragment, reply_tokens: int
+    state: State, layout: DynamicLayout, budgets: Budgets, group: ToolGroup, fragment: Fragment
 ) -> tuple[int, int]:
     """What the text of a group that stays may take, and the group with it; (0, its tokens) where it stays as it is."""
     first = group.entries[0]
     text_tokens = 0
     if first.message.role == "assistant":
-        text_tokens = reply_tokens
+        text_tokens = budgets.reply_tokens
     elif state.task in group.ordinals and state.task != state.last_user:
         text_tokens = budgets.task_tokens
     if not text_tokens or fragment.tokens <= text_tokens:

@@ -248,35 +248,37 @@ class State:
             self.phase = event.phase
 
     def _shorten_replies(self) -> None:
-        """Show the replies before the newest one as beginning and end. The newest is shown whole until it is old.
+        """Show the reply before the turn that ends as beginning and end, if a newer one stands by now.
 
-        Replies are most of a chat, and the newest of them would push out of the window what the user said.
+        Replies are most of a chat, and would push out of the window what the user said.
         """
         if not self.reply_tokens:
             return
-        old: list[int] = []
-        was_compacted = self.last_user <= self.compacted_at
-        for group in reversed(self.groups):
-            if len(group.entries) > 1 or group.entries[0].message.role != "assistant" or group.last == self.last_text:
-                continue
-            if self.will_be_short(group):
-                old.append(group.first)
-            if not was_compacted:
-                break  # the turn before has looked at the replies before this one
-        if old:
-            self.shortened = {**self.shortened, **dict.fromkeys(old, self.reply_tokens)}
-            self.shortened_since += tuple(reversed(old))
+        turn = next((n for n in range(len(self.groups) - 1, -1, -1) if self.groups[n].last == self.last_user), 0)
+        old = self.reply_before(turn)
+        if old is not None and self.groups[old].last != self.last_text:
+            first = self.groups[old].first
+            self.shortened = {**self.shortened, first: self.reply_tokens}
+            self.shortened_since += (first,)
 
-    def will_be_short(self, group: ToolGroup) -> bool:
+    def reply_before(self, turn: int) -> int | None:
+        """Return the index of the long reply that the user turn at this index of `groups` answers, or None."""
+        for index in range(turn - 1, -1, -1):
+            group = self.groups[index]
+            if group.entries[0].message.role != "user":
+                return index if self.will_be_short(group) else None
+        return None
+
+    def will_be_short(self, group: ToolGroup, reply_tokens: int | None = None) -> bool:
         """Return whether a group is a reply that is shown as beginning and end once it is old."""
-        message = group.entries[0].message
+        message, tokens = group.entries[0].message, self.reply_tokens if reply_tokens is None else reply_tokens
         return (
-            0 < self.reply_tokens < self.shortened.get(group.first, self.reply_tokens + 1)
+            0 < tokens < self.shortened.get(group.first, tokens + 1)
             and len(group.entries) == 1
             and message.role == "assistant"
             and group.first not in self.pins
             and all(isinstance(part, TextPart) for part in message.parts)
-            and len(message.text.encode()) > LONG_REPLY_BYTES * self.reply_tokens
+            and len(message.text.encode()) > LONG_REPLY_BYTES * tokens
         )
 
     @property

@@ -113,6 +113,11 @@ class DynamicLayout:
         return self.strip.fragments[self.after_from : self.stop]
 
     @property
+    def turn(self) -> Sequence[Fragment]:
+        """The live turn alone, without a reply before it."""
+        return self.live[1:] if self.begins_with_reply else self.live
+
+    @property
     def begins_with_reply(self) -> bool:
         """Whether a reply before the live turn stands behind the turn context, since the next turn shows it short."""
         steps = self.live[0].steps if self.live else ()
@@ -306,7 +311,8 @@ def lay_dynamic(
         live_from -= 1
     if live_from and state.groups[live_from - 1].last == state.last_user:
         live_from -= 1
-    live_from = _before_long_reply(state, live_from)
+    long_reply = state.reply_before(live_from)
+    live_from = live_from if long_reply is None else long_reply
     task_upto = int(form.task_first and _is_task_first(state))
     live_from = max(live_from, task_upto)
     after_from = stop
@@ -328,15 +334,6 @@ def lay_dynamic(
         notes=_notes_fragment(state, counter, cache),
         findings=findings,
     )
-
-
-def _before_long_reply(state: State, live_from: int) -> int:
-    """Index of the newest reply before the live turn if the next user turn will show it short; else `live_from`."""
-    for index in range(live_from - 1, -1, -1):
-        group = state.groups[index]
-        if group.entries[0].message.role != "user":
-            return index if state.will_be_short(group) else live_from
-    return live_from
 
 
 def _strip(state: State, cap_tokens: int, counter: Counter, cache: dict[object, object]) -> FragmentCache:

@@ -228,7 +228,7 @@ def turns_alike(envelope: Envelope, twin: Envelope, at: str) -> Score:
     """Check that messages in both envelopes have the same roles, in the same number of messages."""
     own, twins = _roles(envelope), _roles(twin)
     unlike = [refs for refs in own.keys() & twins.keys() if own[refs] != twins[refs]]
-    live = [f.refs for f in envelope.dynamic.live] == [f.refs for f in twin.dynamic.live]
+    live = [f.refs for f in envelope.dynamic.turn] == [f.refs for f in twin.dynamic.turn]
     return holds(
         "roles_kept", live and not unlike, at, f"other roles than the twin's at {unlike[:3]}, live turn alike: {live}"
     )

@@ -333,7 +333,7 @@ def _body(before: Envelope, again: Envelope, gone: frozenset[int]) -> str:
             nonces[1], b""
         ):
             return f"§{refs[0]} is shown with other words"
-    live = [fragment.refs for fragment in before.dynamic.live]
+    live = [fragment.refs for fragment in before.dynamic.turn]
     missing = [refs for refs in live if refs not in new and gone.isdisjoint(refs)]
     return f"of the live turn §{missing[0][0]} is not shown" if missing else ""
 
