@@ -197,9 +197,8 @@ class UpdateTracker(Generic[S]):
                 continue
             rare = old in all_rare
             if rare and statement.role == before.role == "user" and before.words <= BRIEF:
-                self.outcome.lifts.setdefault(index, set()).add(
-                    old
-                )  # perhaps the newest value of what the older one is about
+                # This may be the newest value of what the older one is about.
+                self.outcome.lifts.setdefault(index, set()).add(old)
             if not _standing_thing(before, statement):
                 continue
             share = shared / max(1, min(before.words, len(new.subject)))

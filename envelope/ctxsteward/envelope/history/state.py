@@ -266,19 +266,19 @@ class State:
         for index in range(turn - 1, -1, -1):
             group = self.groups[index]
             if group.entries[0].message.role != "user":
-                return index if self.will_be_short(group) else None
+                return index if self.will_be_short(group, self.reply_tokens) else None
         return None
 
-    def will_be_short(self, group: ToolGroup, reply_tokens: int | None = None) -> bool:
+    def will_be_short(self, group: ToolGroup, reply_tokens: int) -> bool:
         """Return whether a group is a reply that is shown as beginning and end once it is old."""
-        message, tokens = group.entries[0].message, self.reply_tokens if reply_tokens is None else reply_tokens
+        message = group.entries[0].message
         return (
-            0 < tokens < self.shortened.get(group.first, tokens + 1)
+            0 < reply_tokens < self.shortened.get(group.first, reply_tokens + 1)
             and len(group.entries) == 1
             and message.role == "assistant"
             and group.first not in self.pins
             and all(isinstance(part, TextPart) for part in message.parts)
-            and len(message.text.encode()) > LONG_REPLY_BYTES * tokens
+            and len(message.text.encode()) > LONG_REPLY_BYTES * reply_tokens
         )
 
     @property

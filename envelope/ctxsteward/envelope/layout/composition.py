@@ -312,7 +312,8 @@ def lay_dynamic(
     if live_from and state.groups[live_from - 1].last == state.last_user:
         live_from -= 1
     long_reply = state.reply_before(live_from)
-    live_from = live_from if long_reply is None else long_reply
+    if long_reply is not None:
+        live_from = long_reply
     task_upto = int(form.task_first and _is_task_first(state))
     live_from = max(live_from, task_upto)
     after_from = stop
