@@ -1,7 +1,4 @@
-"""A real model server of the tests: llama.cpp with a very small model, on this machine alone.
-
-`make llama` makes its environment. It proves the wire (protocol, grammar, time limits), not what a model can do.
-"""
+"""A real model server: llama.cpp with a very small model. It tests protocol, grammar and time limits, not quality."""
 
 from __future__ import annotations
 
@@ -41,8 +38,8 @@ def llama_server(folder: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    python = str(LLAMA / "bin" / "python")
-    command = ["timeout", str(LIFE_SECONDS), python, "-c", SERVER, str(LLAMA / "model.gguf"), str(port)]
+    python = str(LLAMA / "bin/python")
+    command = ["timeout", "-k", "20", str(LIFE_SECONDS), python, "-c", SERVER, str(LLAMA / "model.gguf"), str(port)]
     with open(folder / "llama.log", "wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
@@ -50,11 +47,7 @@ def llama_server(folder: Path) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             server.terminate()
-            try:
-                server.wait(20)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait(20)
+            server.wait(30)
 
 
 def _wait(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
