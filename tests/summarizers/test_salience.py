@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctxsteward.summarizers.salience import FLOOR, PlacedSentence, read_sentence, standing_worth
 
@@ -73,26 +75,38 @@ def placed(text: str, role: str = "user", **more: Any) -> PlacedSentence:
 
 
 PLAIN = "I would walk along the old harbour wall in the evening."
+DECIDED = "We decided to walk along the old harbour wall at last."
 
 
 @pytest.mark.parametrize(
     ("worthier", "than"),
     [
-        ((placed(PLAIN), 1.0), (placed(PLAIN), 0.0)),  # it says something new
-        ((placed(PLAIN), 0.5), (placed(PLAIN, is_first=False), 0.5)),  # people say first what they mean
-        ((placed(PLAIN, among=2), 0.5), (placed(PLAIN, among=40), 0.5)),  # few of many sentences are needed
-        ((placed("I would walk along the harbour for 14 km."), 0.5), (placed("I would walk along the harbour."), 0.5)),
-        ((placed("I would walk along Porto's Ribeira."), 0.5), (placed("I would walk along the quay."), 0.5)),
-        ((placed(PLAIN), 0.5), (placed(PLAIN[:-1] + "?"), 0.5)),  # the answer counts
-        ((placed(PLAIN), 0.5), (placed(PLAIN, role="assistant"), 0.5)),
-        ((placed("Never book before 10:00."), 0.0), (placed(PLAIN), 0.5)),  # a rule beyond doubt
-        ((placed(PLAIN, role="assistant"), 0.5), (placed(PLAIN, role="assistant", among=60), 0.5)),
+        ((placed(PLAIN), 8.0), (placed(PLAIN), 2.0)),  # its words are rarer
+        ((placed("I walk along the quay."), 4.0), (placed(PLAIN), 4.0)),  # the same in fewer tokens
+        ((placed(PLAIN), 4.0), (placed(PLAIN, is_first=False), 4.0)),  # people say first what they mean
+        ((placed(PLAIN, among=2), 4.0), (placed(PLAIN, among=40), 4.0)),  # few of many sentences are needed
+        ((placed(PLAIN), 4.0), (placed(PLAIN[:-1] + "?"), 4.0)),  # the answer counts
+        ((placed(PLAIN), 4.0), (placed(PLAIN, role="assistant"), 4.0)),
+        ((placed("Never book before 10:00."), 0.0), (placed(PLAIN), 4.0)),  # a rule beyond doubt
+        ((placed(DECIDED, among=3), 4.0), (placed(PLAIN, among=3), 4.0)),
+        ((placed(PLAIN, role="assistant"), 0.0), (placed(PLAIN, role="assistant", among=60), 0.0)),
     ],
 )
-def test_a_sentence_is_weighed_by_its_form(
+def test_a_sentence_is_weighed_by_who_says_it_how_rare_and_where(
     worthier: tuple[PlacedSentence, float], than: tuple[PlacedSentence, float]
 ) -> None:
     assert 100 >= standing_worth(*worthier) > standing_worth(*than)
+
+
+def test_in_a_long_message_a_cue_adds_nothing() -> None:
+    in_short, in_long = (standing_worth(placed(DECIDED, among=among), 4.0) for among in (1, 30))
+    without = standing_worth(placed(DECIDED.replace("decided to", "used to"), among=30), 4.0)
+    assert in_short > in_long == pytest.approx(without, abs=1.0)
+
+
+@given(st.text(max_size=80), st.integers(1, 400), st.booleans(), st.floats(0, 200))
+def test_a_worth_lies_between_0_and_100(text: str, among: int, is_first: bool, rarity: float) -> None:
+    assert 0 <= standing_worth(placed(text, among=among, is_first=is_first), rarity) <= 100
 
 
 def test_a_greeting_is_worth_nothing_and_a_standing_bullet_what_it_was() -> None:

@@ -18,13 +18,17 @@ to `READ_CHARS` of its own text; tool results are not read. Rules of `updates`.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.language.passages import passage_spans
 from ctxsteward.language.values import DISTINCTIVE, normalize
-from ctxsteward.language.words import SentenceSpan, rules_digest, sentences
+from ctxsteward.language.words import SentenceSpan, rules_digest, sentences, terms
 from ctxsteward.schemas import Bullet, SummarizerInput, Summary, TextPart
 from ctxsteward.schemas.summary import LastRawTurn, SourceMessage, Utterance
 
@@ -45,7 +49,7 @@ from .bullets import (
 from .salience import (
     FLOOR,
     PASTED_WORTH,
-    SHORT_REPLY_SENTENCES,
+    SHORT_MESSAGE_SENTENCES,
     PlacedSentence,
     SentenceReading,
     Settling,
@@ -54,15 +58,18 @@ from .salience import (
     read_piece,
     standing_worth,
 )
-from .updates import BESIDE_WORTH, REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
+from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
 
+NEWEST_WORTH = 88.0
+"""Of the newest word on a thing that was decided, wanted or forbidden."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
 """A user's sentence is shown whole up to this length, or up to about a fifth of all bullets."""
 CONTEXT_CHARS = 60
-UPDATED_WORTH = 86.0
-SETTLED_WORTH = 58.0
+UPDATED_WORTH = 95.0
+"""Of what replaces an older statement: above what is decided or wanted, so that how things stand now outlives it."""
+SETTLED_WORTH = 75.0
 """Of the news that something is done: once nothing shows it as open, it may go."""
 
 
@@ -84,7 +91,7 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     superseded = _superseded(everything, outcome.stale)
     kept = [statement for statement in standing if statement.index not in superseded]
     longest_chars = max(SENTENCE_CHARS, min(USER_CHARS, budget_tokens * 3 // 4))
-    candidates = _from_statements(everything, outcome, novelties(everything), longest_chars)
+    candidates = _from_statements(everything, outcome, rarities(everything, source), longest_chars)
     candidates += (
         bullet for output in tool_outputs(source.messages, source.visible) for bullet in tool_bullets(output)
     )
@@ -136,30 +143,46 @@ def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMat
     return tuple(sorted(gone))
 
 
-def novelties(everything: Sequence[PlacedSentence]) -> list[float]:
-    """Return for each statement the share of its content words, 0-1, that no earlier message says."""
-    first_said: dict[str, int] = {}
-    for statement in everything:
-        for word in statement.reading.subject:
-            first_said.setdefault(word, statement.order)
+def rarities(everything: Sequence[PlacedSentence], source: SummarizerInput) -> list[float]:
+    """Return for each statement of a user how rare its words are among all texts at hand; 0 for others.
+
+    It is the sum over its index terms of ln(N / n) / ln N, where n of N texts hold the term: about the number of its
+    words that no other text has. A character of Chinese stands in two terms, so each counts half.
+    """
+    held = [_terms(text.text) for text in texts((*source.messages, *source.visible))]
+    held += (_terms(bullet.text) for bullet in source.standing)
+    spread = Counter(chain.from_iterable(held))
+    size = max(3, len(held))
+    rarity = {
+        term: math.log(size / count) / math.log(size) * (1.0 if term.isascii() else 0.5)
+        for term, count in spread.items()
+    }
     return [
-        sum(first_said[word] == statement.order for word in statement.reading.subject) / max(1, statement.words)
+        math.fsum(rarity.get(term, 0.0) for term in _terms(statement.reading.text))
+        if statement.role == "user" and statement.place == "source"
+        else 0.0
         for statement in everything
     ]
 
 
+@lru_cache(maxsize=1024)
+def _terms(text: str) -> frozenset[str]:
+    """The index terms of a text; texts at hand come back at every compaction."""
+    return frozenset(terms(text))
+
+
 def _from_statements(
-    everything: Sequence[PlacedSentence], outcome: UpdateOutcome, novelty: Sequence[float], longest_chars: int
+    everything: Sequence[PlacedSentence], outcome: UpdateOutcome, rarity: Sequence[float], longest_chars: int
 ) -> list[BulletCandidate]:
-    worths = [standing_worth(statement, share) for statement, share in zip(everything, novelty, strict=True)]
-    least = dict.fromkeys(outcome.beside, BESIDE_WORTH)
+    worths = [standing_worth(statement, share) for statement, share in zip(everything, rarity, strict=True)]
+    least = dict.fromkeys(outcome.beside, NEWEST_WORTH)
     for newer, olds in outcome.lifts.items():
         least[newer] = max(least.get(newer, 0.0), *(worths[old] for old in olds))
     for old, match in outcome.stale.items():
         least_worth = _least_worth(everything[old], everything[match.newer], worths[old])
         least[match.newer] = max(least.get(match.newer, 0.0), least_worth)
     for index in [*least]:
-        if everything[index].role == "assistant" and everything[index].among > SHORT_REPLY_SENTENCES:
+        if everything[index].role == "assistant" and everything[index].among > SHORT_MESSAGE_SENTENCES:
             del least[index]  # some of many sentences repeat an older one's words by chance
     candidates: list[BulletCandidate] = []
     previous: PlacedSentence | None = None
@@ -200,9 +223,10 @@ def _shown_within(previous: BulletCandidate, candidate: BulletCandidate) -> bool
 
 def _joined(previous: BulletCandidate, candidate: BulletCandidate) -> BulletCandidate:
     stronger = max(previous, candidate, key=lambda c: c.worth)
+    is_rule = "constraint" in (previous.kind, candidate.kind)
     return replace(
         candidate,
-        kind=stronger.kind,
+        kind="constraint" if is_rule else stronger.kind,
         worth=stronger.worth,
         values=previous.values | candidate.values,
         subject=previous.subject | candidate.subject,

@@ -409,43 +409,44 @@ class PlacedSentence:
         return self.reading.stands or ("done" if self.reading.deeds else "")
 
 
-CUED_WORTH = 60.0
-"""From this worth on, the cues of a user's sentence count beside its form."""
-MOST_FORM_WORTH = 90.0
 LEAST_WORDS = 3
 """Content words of a sentence that is weighed though it has no cue, value or name; a shorter one greets or nods."""
-SHORT_REPLY_SENTENCES = 3
+SHORT_MESSAGE_SENTENCES = 3
 """From a message of more sentences on, the chance that one is needed is shared by all of them."""
+CUED_WORTH = 75.0
+"""From this worth on, a sentence has a strong cue."""
+CUED_FACTOR = 4.0
+BULLET_TOKENS = 5
+"""Of the marker and the reference of a bullet."""
+TYPICAL_DENSITY = 0.1
+TYPICAL_WORTH = 60.0
+FOLD_WORTH = 10.0
+"""A user's sentence of the typical density has the typical worth; e times the density is so many points more."""
+MOST_WORTH = 99.0
 
 
-def standing_worth(statement: PlacedSentence, novelty: float) -> float:
+def standing_worth(statement: PlacedSentence, rarity: float) -> float:
     """Return what a sentence is worth among all of its session, 0-100.
 
-    `novelty` is the share of its content words, 0-1, that no earlier message at hand says.
-
-    A user's sentence is weighed by its form: a first sentence, a sentence of few, a long one, one with figures and
-    names, one that says something new. The weights are fitted to the development halves of `evals survival`. Cues
-    count beside it, less in a long message: seldom more than a sentence of it is needed later.
+    A user's sentence is worth its `rarity` (`extraction.rarities`) for each token that a bullet of it takes, so that
+    names, figures and news stand before what is said in every message. A first sentence counts double, one of many
+    sentences less, a question less. A strong cue counts in a short message: in a long one seldom more than a sentence
+    is needed later, and most have a cue. A rule beyond doubt keeps the worth of its cues.
     """
     reading = statement.reading
-    cued = reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_REPLY_SENTENCES))
     if statement.place == "standing":
         return statement.value
     if not reading.worth and statement.words < LEAST_WORDS:
         return 0.0
-    if statement.role != "user":
-        return cued
-    figures = sum(value.kind not in DISTINCTIVE and value.kind != "name" for value in reading.values)
-    score = (
-        2.0 * novelty
-        + statement.is_first
-        - 0.5 * math.log(statement.among)
-        + 0.9 * math.log1p(statement.words if reading.text.isascii() else statement.words // 2)
-        + 0.5 * min(3, figures)
-        + 0.4 * min(4, len(reading.names))
-        + 0.8 * any(value.kind in DISTINCTIVE for value in reading.values)
-        - 0.8 * reading.text.rstrip("\"'”’ )").endswith(("?", "？"))
-        - 0.15 * math.log1p(statement.order)
-    )
-    form = min(MOST_FORM_WORTH, 25.0 + 10.0 * score)
-    return max(form, cued) if cued >= CUED_WORTH else form
+    if statement.role != "user" or not reading.subject:  # a line of pasted code has no subject
+        return reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_MESSAGE_SENTENCES))
+    density = rarity / (_token_guess(reading.text) + BULLET_TOKENS)
+    density *= (1 + statement.is_first) * statement.among**-0.35
+    if reading.text.rstrip("\"'”’ )").endswith(("?", "？")):
+        density *= 0.6
+    if reading.worth >= CUED_WORTH:
+        density *= max(1.0, CUED_FACTOR * min(1.0, SHORT_MESSAGE_SENTENCES / statement.among))
+    worth = TYPICAL_WORTH + FOLD_WORTH * math.log(max(1e-6, density) / TYPICAL_DENSITY)
+    if reading.rule >= 3 and reading.kind == "constraint":
+        worth = max(worth, reading.worth)
+    return min(MOST_WORTH, max(FLOOR, worth))

@@ -38,7 +38,7 @@ BRIEF = 9
 SETTLING_WORTH = 74.0
 """The least worth of what settles, wants or forbids something."""
 BESIDE_WORTH = 73.0
-"""Of the newest word on such a thing: itself nothing that later words stand beside."""
+"""From this worth on a statement is itself a thing that later words stand beside."""
 NEAR = 8
 """How many ordinals back "make that 45" may point without saying what it is about."""
 
@@ -86,7 +86,7 @@ class UpdateOutcome(NamedTuple):
     lifts: dict[int, set[int]]
     """Position of a statement that may be an update → those of the older ones: it is worth no less."""
     beside: set[int]
-    """Positions of the newest words on standing things: each is worth `BESIDE_WORTH` at least."""
+    """Positions of the newest words on standing things: each is worth `extraction.NEWEST_WORTH` at least."""
 
 
 S = TypeVar("S", bound=OpenStatement)

@@ -274,7 +274,7 @@ def test_a_task_stays_up_to_a_quarter_of_dynamic_else_its_beginning_and_end_do(t
 
 
 @pytest.mark.parametrize("summarizer", [FirstLine(), extractive], ids=["first line", "extractive"])
-def test_bullets_are_frozen_kept_in_order_and_appended_to(summarizer: Any) -> None:
+def test_bullets_are_frozen_and_kept_in_the_order_of_what_was_said(summarizer: Any) -> None:
     session, maker = opened(), builder(HALVING(dynamic_tokens=1_600), summarizer)
     made = kept = 0
     for n in range(150):
@@ -288,7 +288,9 @@ def test_bullets_are_frozen_kept_in_order_and_appended_to(summarizer: Any) -> No
             continue
         lines = [bullet_line(bullet) for bullet in after]
         survivors = [bullet_line(bullet) for bullet in before if bullet_line(bullet) in lines]
-        assert lines[: len(survivors)] == survivors
+        assert [line for line in lines if line in survivors] == survivors
+        newest = [max(Ref.parse(ref).ordinal for ref in bullet.citations) for bullet in after]
+        assert newest == sorted(newest)
         losses = envelope.reports[0].losses
         for bullet in before:
             if bullet_line(bullet) not in lines:
@@ -322,6 +324,34 @@ def test_one_large_turn_does_not_push_out_what_has_stood() -> None:
         assert envelope.section("dynamic").overflow_tokens == 0
     assert session.state.compactions > 0
     assert len(session.state.bullets) >= 0.9 * stood
+
+
+def test_what_a_long_turn_leaves_no_room_for_is_shown_again_behind_it() -> None:
+    session, maker = opened(), builder(HALVING(dynamic_tokens=3_000), summarizer=extractive)
+
+    def say(text: str, answer: str = "Noted.") -> list[Bullet]:
+        session.append(user(text))
+        maker.build(session)
+        session.append(reply(answer))
+        return list(session.state.bullets)
+
+    for n in range(30):
+        stood = say(f"Never restart machine {n} before {n + 1}:30. " + "so it goes, " * 5)
+    crowded = say(words(2_700, "a long story"))
+    assert len(crowded) < 0.5 * len(stood)
+    hidden = [bullet for bullet in stood if bullet not in crowded]
+    assert {bullet.text for bullet in hidden} <= {bullet.text for bullet in session.state.reserve}
+    lost = {(loss.text, loss.ref) for loss in session.reports()[-1].report.losses}
+    assert {(bullet.text, bullet.citations[0]) for bullet in hidden} <= lost
+    for _ in range(12):
+        after = say("so it goes, " * 20)
+    assert sum(bullet in after for bullet in hidden) >= 0.8 * len(hidden)
+    held = sum(session_tokens(bullet) for bullet in (*session.state.bullets, *session.state.reserve))
+    assert held <= maker.budgets.without_recall().bullets_tokens
+
+
+def session_tokens(bullet: Bullet) -> int:
+    return len(bullet_line(bullet))
 
 
 def test_a_superseded_bullet_leaves_and_is_a_loss() -> None:

@@ -197,6 +197,25 @@ def test_sessions_with_a_forgotten_principal_go_on_without_her(placed: Placed) -
     assert scan(store, root, ()) == {}
 
 
+def test_a_bullet_that_waits_for_room_is_forgotten_too(placed: Placed) -> None:
+    store, root = placed
+    session = store.session("s-6", tenant="acme", counter=CHARS)
+    made = builder()
+    for turn in range(8):
+        say(session, "ann" if turn == 2 else "bob", ANN if turn == 2 else BOB, turn)
+        made.build(session)
+    long_story = {"role": "user", "content": "a long story, " * 200}
+    session.append(long_story, principal="bob")
+    made.build(session)
+    assert any(word in bullet.text for bullet in session.state.reserve for word in ANN)
+    forget(store, tenant="acme", session="s-6", principal="ann", **TOLD)
+    again = store.session("s-6", tenant="acme", counter=CHARS)
+    assert again.state.reserve
+    assert not any(word in bullet.text for bullet in again.state.reserve for word in ANN)
+    assert store.flush(30)
+    assert scan(store, root, ()) == {}
+
+
 def test_a_note_from_before_she_spoke_stays_in_force(placed: Placed) -> None:
     store, _ = placed
     session = store.session("s-5", tenant="acme", counter=CHARS)

@@ -224,7 +224,7 @@ class Compactor:
                 (leaving if gone else visible).append(item)
         return SummarizerInput(
             messages=tuple(leaving),
-            standing=state.bullets,
+            standing=(*state.bullets, *state.reserve),
             visible=tuple(visible),
             count_tokens=self.counter.text,
         )
@@ -243,9 +243,9 @@ class Compactor:
         fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
         progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
         room = (min(share, progress) if window.over else share) - frame
-        bullets, lost_bullets = state.bullets, list[Bullet]()
+        bullets, reserve, lost_bullets = state.bullets, state.reserve, list[Bullet]()
         if summary is not None:
-            bullets, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
+            bullets, reserve, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
         text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
         pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.forced and post < pre):
@@ -265,6 +265,7 @@ class Compactor:
         )
         event = WindowCompacted(
             bullets=bullets,
+            reserve=reserve,
             kept=tuple(group.ordinals for group in after.kept),
             masked=tuple(sorted(after.masked)),
             shortened=after.shortened,
@@ -319,11 +320,18 @@ class Compactor:
 
     def _fit_bullets(
         self, state: State, summary: Summary, room: int, gone: Sequence[LogEntry]
-    ) -> tuple[tuple[Bullet, ...], list[Bullet]]:
-        """Standing bullets not superseded, then the new ones; the least valuable go until all fit `room` tokens."""
+    ) -> tuple[tuple[Bullet, ...], tuple[Bullet, ...], list[Bullet]]:
+        """Return the bullets shown, those in reserve, and those of the standing ones that are shown no more.
+
+        The most valuable that fit `room` tokens are shown, the others are in reserve as far as all together fit the
+        budget of bullets: one long turn leaves little room, and the next one more.
+        """
         superseded = set(summary.superseded)
         lost = [bullet for index, bullet in enumerate(state.bullets) if index in superseded]
         rows = [bullet for index, bullet in enumerate(state.bullets) if index not in superseded]
+        shown_before = len(rows)
+        rows += (bullet for index, bullet in enumerate(state.reserve, len(state.bullets)) if index not in superseded)
+        reserved = range(shown_before, len(rows))
         rows += [one_line(bullet) for bullet in summary.bullets if bullet.text.strip()]
         task = next((entry for entry in gone if entry.ordinal == state.task), None)
         task_ref = f"§{state.task}"
@@ -333,19 +341,27 @@ class Compactor:
         costs = [self.counter.text(bullet_line(bullet)) for bullet in rows]
         used = sum(costs) + self.counter.text(heading_lines(rows))
         task_gone = task is not None or not _in_window(state, state.task)
-        order = sorted(range(len(rows)), key=lambda index: (rows[index].value, index))
+        order = sorted(range(len(rows)), key=lambda index: (rows[index].value, _newest_original(rows[index]), index))
         holders = [index for index in range(len(rows)) if task_ref in rows[index].citations] if task_gone else []
         protected = max(holders, key=lambda index: rows[index].value, default=-1)
-        out: set[int] = set()
+        out: list[int] = []
         for index in order:
             if used <= room:
                 break
             if index == protected:
                 continue
-            out.add(index)
+            out.append(index)
             used -= costs[index]
-        lost += [rows[index] for index in sorted(out)]
-        return tuple(bullet for index, bullet in enumerate(rows) if index not in out), lost
+        spare = self.budgets.bullets_tokens - used
+        reserve: list[Bullet] = []
+        for index in reversed(out):
+            spare -= costs[index]
+            if spare < 0:
+                break
+            reserve.append(rows[index])
+        lost += [rows[index] for index in sorted(out) if index not in reserved]
+        shown = [bullet for index, bullet in enumerate(rows) if index not in out]
+        return tuple(sorted(shown, key=_newest_original)), tuple(reserve), lost
 
     def _refuse(self, window: Window, reason: str) -> CompactionOutcome:
         text = f"a compaction was due at {window.section_tokens} tokens and not made: {reason}; the history stays"
@@ -411,11 +427,16 @@ def _beside(ahead: Summary, now: Summary | str) -> Summary | str:
     return ahead.model_copy(update={"bullets": tuple(bullets), "superseded": superseded})
 
 
+def _newest_original(bullet: Bullet) -> int:
+    return max(Ref.parse(ref).ordinal for ref in bullet.citations)
+
+
 def _canonical(event: WindowCompacted) -> bytes:
     bullets = "".join(bullet.model_dump_json() for bullet in event.bullets)
+    reserve = "".join(bullet.model_dump_json() for bullet in event.reserve)
     shortened = event.shortened or ""
     replies = event.reply_tokens or ""
-    return f"{event.report.model_dump_json()}{bullets}{event.kept}{event.masked}{shortened}{replies}".encode()
+    return f"{event.report.model_dump_json()}{bullets}{reserve}{event.kept}{event.masked}{shortened}{replies}".encode()
 
 
 Shortened = Literal["dynamic", "meta"]

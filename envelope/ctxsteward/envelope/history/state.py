@@ -111,6 +111,8 @@ class State:
     head_at: tuple[str, int] | None = None
     """Session and position of the head event in force."""
     bullets: tuple[Bullet, ...] = ()
+    reserve: tuple[Bullet, ...] = ()
+    """Bullets that are not shown: the newest compaction had no room for them."""
     observations: tuple[Bullet, ...] = ()
     """The observation log."""
     observed_to: int = 0
@@ -375,7 +377,7 @@ class State:
                 group = mended([entry(ordinal) for ordinal in ordinals], self._role_before(ordinals[0], before))
             groups.append(group)
         self.groups = groups
-        self.bullets = event.bullets
+        self.bullets, self.reserve = event.bullets, event.reserve
         self.observations = bullets_of(event.checkpoint.get("observations", ()))
         self.observed_to = event.checkpoint.get("observed_to", 0)
         self.masked, self.shortened = frozenset(event.masked), dict(event.shortened)

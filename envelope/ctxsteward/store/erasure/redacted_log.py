@@ -342,6 +342,8 @@ class _DerivedRecords:
     def _compaction(self, body: dict[str, Any]) -> None:
         report, checkpoint = body["report"], body["checkpoint"]
         self._bullets(body["bullets"])
+        if reserve := body.pop("reserve", ()):
+            body["reserve"] = [bullet for bullet in reserve if not self._cites_erased(bullet["citations"])]
         self._bullets(checkpoint.get("observations", ()))
         for loss in report["losses"]:
             if self._cites_erased([loss["ref"]]):

@@ -134,6 +134,8 @@ class WindowCompacted:
     """A compaction and the state of the window after it."""
 
     bullets: tuple[Bullet, ...]
+    reserve: tuple[Bullet, ...] = ()
+    """Bullets for which there is no room now; a later compaction may show them again."""
     kept: tuple[tuple[int, ...], ...]
     """Ordinals of the messages that stay verbatim, group by group."""
     masked: tuple[int, ...] = ()
@@ -276,6 +278,7 @@ def to_record(event: Event) -> JournalRecord:
             shortened = {"shortened": list(event.shortened.items())} if event.shortened else {}
             replies = {"reply_tokens": event.reply_tokens} if event.reply_tokens else {}
             window = {"kept": event.kept, "masked": event.masked, **shortened, **replies}
+            window |= {"reserve": [bullet.model_dump(mode="json") for bullet in event.reserve]} if event.reserve else {}
             window["checkpoint"] = event.checkpoint
             rest = encoded_body(window)[1:]
             return JournalRecord(
@@ -318,6 +321,7 @@ def from_record(record: JournalRecord) -> Event:
         case "compaction":
             return WindowCompacted(
                 bullets=bullets_of(body["bullets"]),
+                reserve=bullets_of(body.get("reserve", ())),
                 kept=tuple(tuple(group) for group in body["kept"]),
                 masked=tuple(body.get("masked", ())),
                 shortened=dict(body.get("shortened", ())),
