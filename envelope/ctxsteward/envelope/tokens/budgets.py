@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ctxsteward.schemas import Finding, InputError, UnknownModel
 from ctxsteward.schemas.arguments import check_argument
 from ctxsteward.schemas.errors import InvalidBudget
+from ctxsteward.schemas.frozen import FrozenModel
 
 from .models import ImageRule, ModelInfo, model_info
 from .tokenizer import REPLY_PRIMING_TOKENS, Counter, Tokenizer, load_tokenizer
@@ -98,10 +99,8 @@ def _share(tokens: int, fraction: float) -> int:
     return int(tokens * fraction + 1e-9)
 
 
-class Budgets(BaseModel):
+class Budgets(FrozenModel):
     """Tokens each section may take, and when and how far the dynamic section is compacted."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     system_tokens: int = 240
     static_tokens: int = 360
