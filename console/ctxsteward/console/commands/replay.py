@@ -15,6 +15,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import click
+from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Profile, Session, model_info, rebuild
@@ -23,7 +24,6 @@ from ctxsteward.envelope.tokens.models import DEFAULT_CACHE_BLOCK_TOKENS
 from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.replay import replay as model_calls
 from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
-from ctxsteward.schemas.frozen import FrozenModel
 
 from ..terminal import tables
 from ..terminal.failures import FOUND
@@ -34,8 +34,10 @@ from ..terminal.tables import say
 from ..terminal.transcripts import append_missing, choose_transcript, open_session, read_file, unused_id
 
 
-class ReplayCall(FrozenModel):
+class ReplayCall(BaseModel):
     """What one model call was shown, in numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     transcript: str
     """Session it was replayed in."""

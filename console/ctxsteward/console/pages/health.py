@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import BaseModel, ConfigDict
+
 from ctxsteward.envelope import EnvelopeBuilder, Session
 from ctxsteward.envelope.building.past_calls import PastCall
 from ctxsteward.envelope.tokens.budgets import GUARD_COMPACTS_FRACTION, GUARD_WARNS_FRACTION
-from ctxsteward.schemas.frozen import FrozenModel
 
 WARNS, COMPACTS = GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION
 HealthLevel = Literal["idle", "healthy", "warning", "critical"]
 
 
-class SessionHealth(FrozenModel):
+class SessionHealth(BaseModel):
     """How full a session is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     session: str
     level: HealthLevel

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.schemas import ContextError, Finding
-from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.derived_files import DerivedFile
 from ctxsteward.store.journal.log import read_manifest
@@ -48,8 +49,10 @@ class CallCompaction(NamedTuple):
     losses: int
 
 
-class PastCall(FrozenModel):
+class PastCall(BaseModel):
     """What one model call was shown, in numbers."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     number: int
     """1-based in the session."""

@@ -20,14 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ctxsteward.schemas import Finding, InputError, UnknownModel
 from ctxsteward.schemas.arguments import check_argument
 from ctxsteward.schemas.errors import InvalidBudget
-from ctxsteward.schemas.frozen import FrozenModel
 
 from .models import ImageRule, ModelInfo, model_info
 from .tokenizer import REPLY_PRIMING_TOKENS, Counter, Tokenizer, load_tokenizer
@@ -99,8 +98,10 @@ def _share(tokens: int, fraction: float) -> int:
     return int(tokens * fraction + 1e-9)
 
 
-class Budgets(FrozenModel):
+class Budgets(BaseModel):
     """Tokens each section may take, and when and how far the dynamic section is compacted."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     system_tokens: int = 240
     static_tokens: int = 360

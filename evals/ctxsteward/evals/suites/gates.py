@@ -40,12 +40,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import GateResult, MetricResult, ScenarioPart, Verdict
 from ctxsteward.schemas.eval_suite import FigureGate
-from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.store.strict_yaml import DocumentKind, read_mapping, read_text
 
 from ..document_faults import PlacedPart, checked, refused
@@ -193,7 +192,9 @@ def load_gates(path: Path) -> Mapping[str, Gates]:
     return read_gates(read_text(path, _READING), str(path))
 
 
-class _GatesFile(FrozenModel):
+class _GatesFile(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     schema_version: Literal[1]
     required: StrictBool = False
     allow_undecided: StrictBool = False
