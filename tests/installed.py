@@ -80,7 +80,7 @@ ELSEWHERE = {
     "30 7": "a line for cron",
     "ctxsteward steward run --transcripts s3": "reads a bucket",
     "ctxsteward steward propose profile.yaml": "needs a profile of the reader's",
-    "ctxsteward view --static pages": "needs a store; the README shows it again, of one that it built",
+    "ctxsteward view --static pages": "needs a store; `install.md` shows it again, of one that it built",
     "ctxsteward demo": "`tests.package` runs it",
     "ctxsteward evals run all": "plays for minutes; each suite is played by `make evals`",
     "ctxsteward evals run goal-continuity": "plays for minutes; each suite is played by `make evals`",

@@ -196,15 +196,15 @@ def test_the_tests_that_a_document_names_exist() -> None:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Runs commands of the README in a folder of its own."""
-    return Shell(tmp_path_factory.mktemp("readme"), {"DATA": str(DATA)})
+    """Runs commands of a page in a folder of its own."""
+    return Shell(tmp_path_factory.mktemp("commands"), {"DATA": str(DATA)})
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no POSIX shell")
-def test_the_readmes_commands_run_and_print_what_it_says(shell: Shell) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    examples = re.findall(r"\| `(ctxsteward [^`]+)` \|$", readme, re.MULTILINE)
-    listed = re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE)
+def test_the_table_of_commands_lists_each_command_and_its_examples_run(shell: Shell) -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    examples = re.findall(r"\| `(ctxsteward [^`]+)` \|$", page, re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     known = re.findall(r"^  (\w+)  ", shell.run("ctxsteward --help").stdout.split("Commands:")[1], re.MULTILINE)
     assert sorted(listed) == sorted(known)
     for command in examples:
@@ -264,11 +264,17 @@ def test_a_table_goes_between_the_markers_and_touches_nothing_else() -> None:
 
 
 def test_rows_of_benchmarks_that_did_not_run_stay_in_the_table() -> None:
-    imported = BenchmarkRow(bench="import", what="i", value="1 s", bar="", ok=None)
-    warm = BenchmarkRow(bench="warm", what="w", value="1 ms", bar="", ok=None)
+    imported = BenchmarkRow(bench="import", what="i", value="1 s", bar="≤ 2", ok=True)
+    warm = BenchmarkRow(bench="warm", what="w", value="1 ms", bar="≤ 2", ok=True)
     both = "\n".join(bench_block("", [imported, warm]))
     assert "\n".join(bench_block(both, [imported])) == both
     assert "\n".join(bench_block(both, [replace(imported, value="2 s")])) == both.replace("1 s", "2 s")
+
+
+def test_a_row_without_a_bar_is_written_where_a_page_quotes_it() -> None:
+    plain = BenchmarkRow(bench="warm", what="w", value="1 ms", bar="", ok=None)
+    rows = [plain, replace(plain, what="append in a folder, p50 of 200 turns"), replace(plain, what="m", bar="≤ 0")]
+    assert [line.split(" | ")[1] for line in bench_block("", rows) if "warm" in line] == [row.what for row in rows[1:]]
 
 
 def test_a_file_without_markers_is_refused_before_anything_runs(
