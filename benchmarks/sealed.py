@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ctxsteward.evals import result_history
 from ctxsteward.evals.documents import check_output, table
@@ -31,16 +31,15 @@ from ctxsteward.evals.suites.kit.suite import Setup, drawn
 from ctxsteward.evals.suites.results import played
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import EvalResult, GateResult
+from ctxsteward.schemas.frozen import FrozenModel
 
 from .report import progress, publish, script
 
 LEDGER = Path("evals/sealed-openings.jsonl")
 
 
-class SealedOpening(BaseModel):
+class SealedOpening(FrozenModel):
     """One suite of one opening."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: Literal[1] = 1
     when: str

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Selector, open_store
 from ctxsteward.envelope.history.tool_groups import NewMessage
@@ -67,6 +67,11 @@ class AskedChat(NamedTuple):
     name: str
     messages: tuple[NewMessage, ...]
     questions: tuple[ChatQuestion, ...]
+
+    @property
+    def wires(self) -> tuple[dict[str, Any], ...]:
+        """The messages as a provider takes them."""
+        return tuple(cast("dict[str, Any]", new.message) for new in self.messages)
 
 
 class ChatRecall(NamedTuple):

@@ -11,10 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from math import log
-from typing import cast
 
 from ctxsteward.language.words import sentences
-from ctxsteward.schemas.message import Wire
 
 from ..asked_chats import AskedChat
 from .talks import Talk, UserStatement
@@ -25,7 +23,7 @@ _WORD = re.compile(r"[$€£]?\d[\d,.:/-]*\d%?|\d%?|[^\W\d_]{4,}")
 
 def chat_talk(chat: AskedChat) -> Talk:
     """Return the whole chat, and what its questions need of its users' messages."""
-    messages = wires(chat)
+    messages = chat.wires
     ids = (str(new.id) for new in chat.messages)
     users = {id: str(wire["content"]) for id, wire in zip(ids, messages, strict=True) if wire["role"] == "user"}
     spread = Counter(word for message in messages for word in _words(str(message["content"])))
@@ -42,11 +40,6 @@ def chat_talk(chat: AskedChat) -> Talk:
             words = _rarest(shared if len(shared) > 1 else _words(sentence), rarity)
             found[sentence, words] = UserStatement(text=sentence, words=words)
     return Talk(name=chat.name, messages=messages, statements=tuple(found.values()))
-
-
-def wires(chat: AskedChat) -> tuple[Wire, ...]:
-    """Return the chat's messages as a provider takes them."""
-    return tuple(cast(Wire, new.message) for new in chat.messages)
 
 
 def _words(text: str) -> set[str]:
