@@ -168,7 +168,6 @@ def _passages_tokens(text: str, room_tokens: int) -> int:
     return int(max(0, room_tokens - PASSAGES_FROM_TOKENS) * PASSAGES_FRACTION)
 
 
-@lru_cache(maxsize=256)
 def rarity_of(text: str) -> dict[str, float]:
     """How rare the words of a text are in everyday language, by index term: 0 everyday, 1 rare.
 
@@ -176,15 +175,23 @@ def rarity_of(text: str) -> dict[str, float]:
     >>> rarity["zanzibar"], rarity["discuss"] < rarity["itinerari"]
     (1.0, True)
     """
-    encode = load_tokenizer(DEFAULT_TOKENIZER).encode
     rarity: dict[str, float] = {}
     for word in dict.fromkeys(re.findall(r"\w+", text.lower())):
-        for term in terms(word):
-            is_word = word.isascii()
-            tokens = encode(f" {word}" if is_word else term)
-            low, high = EVERYDAY_RANKS if is_word else EVERYDAY_RANKS_ELSEWHERE
-            rank = tokens[0] if len(tokens) == 1 else high
-            rarity.setdefault(term, min(1.0, math.log(max(rank, low) / low) / math.log(high / low)))
+        for term, rare in _rarity_of_word(word):
+            rarity.setdefault(term, rare)
+    return rarity
+
+
+@lru_cache(maxsize=4_096)
+def _rarity_of_word(word: str) -> list[tuple[str, float]]:
+    encode = load_tokenizer(DEFAULT_TOKENIZER).encode
+    is_word = word.isascii()
+    rarity = []
+    for term in terms(word):
+        tokens = encode(f" {word}" if is_word else term)
+        low, high = EVERYDAY_RANKS if is_word else EVERYDAY_RANKS_ELSEWHERE
+        rank = tokens[0] if len(tokens) == 1 else high
+        rarity.append((term, min(1.0, math.log(max(rank, low) / low) / math.log(high / low))))
     return rarity
 
 
