@@ -58,6 +58,7 @@ INDENTED = re.compile(r"^    (?:\$ )?(ctxsteward [^\n]*)$", re.MULTILINE)
 IN_TABLE = re.compile(r"\| `(ctxsteward [^`]+)` \|$", re.MULTILINE)
 
 IMPORTS_ONLY = {
+    "guide-fastapi.md": "its service asks a model; tests/test_docs.py answers",
     "durability.md": "its store is a bucket; tests/test_durability_doc.py runs it on a server of S3",
     "guide-nightly-steward.md": "its line asks a store of which a night was run",
 }
@@ -68,6 +69,9 @@ ABSENT = ["google"]
 """SDKs that no extra brings."""
 ELSEWHERE = {
     "curl": "asks the service, which `served` does",
+    "python -m uvicorn": "listens; tests/test_docs.py starts it",
+    "for sight": "asks that service",
+    "kill": "ends that service",
     "ctxsteward serve --": "listens; `served` starts it",
     "ctxsteward mcp": "reads a client's messages",
     "prefect": "a server of Prefect",
@@ -102,6 +106,7 @@ STANDS_FOR = {
     "/etc/ctxsteward/": "",
     "--gate  ": "  ",
     "logs/chats": "runs.jsonl",
+    "report transcript": "report runs",
     " --profile profile.yaml": "",
 }
 """Placeholders of indented lines, and what is there in their place."""

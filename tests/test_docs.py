@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import shutil
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -34,9 +36,14 @@ from benchmarks.rows import BenchmarkRow
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.documents import block_of, markers, with_block
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.schemas import errors
+from ctxsteward.schemas.findings import FINDING_KINDS
 
+from .model_server import ModelServer
+from .needs import CURL_AND_JQ
 from .scripted_providers import install
 from .shell import Shell
+from .test_guide_nightly_steward import shown
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "console" / "ctxsteward" / "console" / "data"
@@ -126,7 +133,40 @@ def test_a_page_prints_what_it_says(page: Path, tmp_path: Path, monkeypatch: pyt
             sys.modules, "google", ModuleType("google")
         )  # `install` sets another; this one's place is restored
         install(monkeypatch.setattr)
-    assert run_python(page, {"__name__": page.stem}) > 0
+    with ModelServer() as server:  # stands for the provider where a page has OpenAI's own client
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        assert run_python(page, {"__name__": page.stem}) > 0
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("sh", "curl", "jq"))), reason=CURL_AND_JQ)
+def test_the_tutorials_service_survives_its_death_and_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    (tmp_path / "trips").mkdir()
+    (service,) = re.findall(r"`service\.py`:\n\n```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "trips" / "service.py").write_text(service)
+    shell = Shell(tmp_path / "trips", {"API": f"http://127.0.0.1:{port}"})
+    commands = shown(page)
+    try:
+        for command, printed in commands:
+            assert (command, shell.run(command.replace("8732", port)).stdout) == (command, printed)
+    finally:
+        shell.run("kill $(cat pid)")
+    assert sum(command.startswith("kill") for command, _ in commands) == 2
+
+
+def test_every_finding_and_error_has_a_remedy() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    rows = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    raised = {name for name, error in vars(errors).items() if getattr(error, "__module__", "") == errors.__name__}
+    assert {*FINDING_KINDS, *(name for name in raised if name[0].isupper())} - rows - {
+        "ContextError",
+        "StoreError",
+    } == set()
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)

@@ -45,7 +45,7 @@ def readme_block() -> list[str]:
     demo = json.loads(CliRunner().invoke(cli, ["demo", "--json"]).stdout)
     cost = block_of((ROOT / "docs" / "cost.md").read_text(encoding="utf-8"), "cost")
     runs = table_rows(cost[cost.index("**all: 122 runs, 1,393 calls, budget 4,000 tokens") :].split("\n\n**")[0])
-    price = {row[0]: row[4] for row in runs}
+    price = {row[0]: row[2] for row in runs}
     shown = {(row[0], row[1]): row[2] for row in rows("selection.md", "recall") if len(row) > 2}
     milliseconds = {row[0]: row[-1] for row in rows("benchmarks.md", "peers")[1:] if len(row) > 2}
     others = {name: ms for name, ms in milliseconds.items() if name != "everything" and not name.startswith("ours")}
@@ -109,7 +109,7 @@ def test_what_ours_costs_is_one_figure_on_all_pages(sender: str) -> None:
     """The pages count a little apart (one request head more or less): by less than what they print."""
     page = block_of((ROOT / "docs" / "cost.md").read_text(encoding="utf-8"), "cost")
     table = page[page.index("**all: 122 runs, 1,393 calls, budget 4,000 tokens") :].split("\n\n**")[0]
-    (cost,) = (row[4] for row in table_rows(table) if row[0] == sender)
+    (cost,) = (row[2] for row in table_rows(table) if row[0] == sender)
     (beside,) = (row[2] for row in rows("benchmarks.md", "peers") if row[0] == sender)
     assert float(beside) == pytest.approx(float(cost), abs=0.011)
 
@@ -121,7 +121,7 @@ def test_prose_about_cost_quotes_no_other_figure_than_the_tables() -> None:
         (shipped,) = (row for row in chosen if row[0] == name)
         for size, quoted in (("900", shipped[1]), ("4,000", shipped[3])):
             table = page[page.index(f"**tau-bench: 100 runs, 1,163 calls, budget {size} tokens") :]
-            assert float(next(row for row in table_rows(table) if row[0] == sender)[4]) == float(quoted)
+            assert float(next(row for row in table_rows(table) if row[0] == sender)[2]) == float(quoted)
 
 
 def test_the_sizing_of_a_deployment_stands_on_measured_figures() -> None:
