@@ -82,15 +82,19 @@ def profile_version(session: Session) -> str | None:
 
 
 def sections_of(
-    state: State, head: HeadLayout, dynamic: DynamicLayout, target: BuildTarget, scale: Scale
+    session: Session, head: HeadLayout, dynamic: DynamicLayout, target: BuildTarget, scale: Scale
 ) -> dict[str, Section]:
     """Count and digest what was laid out; raises `WindowExceeded`."""
-    sections = {name: _head_section(name, head, scale) for name in HEAD_SECTIONS}
+
+    def head_sections() -> dict[str, Section]:
+        return {name: _head_section(name, head, scale) for name in HEAD_SECTIONS}
+
+    sections = dict(cached(session.cache, "head sections", (head, scale.calibration), head_sections))
     sections["dynamic"] = Section(
         name="dynamic",
         source=dynamic,
         budget_tokens=scale.stated.dynamic_tokens,
-        epoch=state.compactions,
+        epoch=session.state.compactions,
         tokens=scale.provider_tokens(dynamic.tokens),
         content=dynamic.digest(),
     )

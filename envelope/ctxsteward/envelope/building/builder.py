@@ -375,7 +375,7 @@ class EnvelopeBuilder:
         if scale is not self._scale:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
         target = self._target if fits else self._target._replace(window_tokens=None)
-        sections = sections_of(session.state, head, layout, target, scale)
+        sections = sections_of(session, head, layout, target, scale)
         if sections["dynamic"].overflow_tokens:
             enough = self._enough_tokens(session, scale)
             notices = (*notices, overflow_finding(sections["dynamic"], enough, self.window_tokens))
