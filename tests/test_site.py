@@ -19,6 +19,7 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.console.cli import cli
 
+from .dashboards.definitions import ALERTS, INSTRUMENTS
 from .examples import examples
 from .needs import LINTERS
 
@@ -230,6 +231,12 @@ def test_every_published_schema_has_a_page_with_its_properties(site: object) -> 
         text = site.pages[f"reference/schemas/{path.name.partition('.')[0]}.md"].text  # type: ignore[attr-defined]
         for name in json.loads(path.read_text(encoding="utf-8")).get("properties", {}):
             assert f"| `{name}` |" in text, (path.name, name)
+
+
+def test_every_instrument_and_alert_is_in_the_reference(site: object) -> None:
+    text = site.pages["reference/telemetry.md"].text  # type: ignore[attr-defined]
+    named = [*(one.name for one in INSTRUMENTS), *(alert["alert"] for alert in ALERTS)]
+    assert [name for name in named if f"| `{name}` |" not in text] == []
 
 
 def test_a_flow_chart_is_drawn_and_what_cannot_be_drawn_is_refused() -> None:
