@@ -12,7 +12,6 @@ import pytest
 from .definitions import (
     ALERTS,
     DASHBOARD,
-    DOCS,
     INSTRUMENTS,
     PANELS,
     RECORDINGS,

@@ -85,11 +85,13 @@ def sections_of(
     session: Session, head: HeadLayout, dynamic: DynamicLayout, target: BuildTarget, scale: Scale
 ) -> dict[str, Section]:
     """Count and digest what was laid out; raises `WindowExceeded`."""
-
-    def head_sections() -> dict[str, Section]:
-        return {name: _head_section(name, head, scale) for name in HEAD_SECTIONS}
-
-    sections = dict(cached(session.cache, "head sections", (head, scale.calibration), head_sections))
+    basis = head, scale.calibration
+    sections = cached(
+        session.cache,
+        "head sections",
+        basis,
+        lambda: {name: _head_section(name, head, scale) for name in HEAD_SECTIONS},
+    ).copy()
     sections["dynamic"] = Section(
         name="dynamic",
         source=dynamic,
