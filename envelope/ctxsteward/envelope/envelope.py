@@ -158,12 +158,8 @@ def digest_of(
     """What an envelope's address is made from; `sections` in their order."""
     parts = [f"{SCHEMA_VERSION}\x00{renderer}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
     for section in sections.values():
-        parts += _digested(section)
+        parts += (section.content, b"%d/%d/%d" % (section.tokens, section.budget_tokens, section.epoch))
     return hashlib.sha256(b"\x01".join((*parts, tools_digest))).digest()
-
-
-def _digested(section: Section) -> tuple[bytes, bytes]:
-    return section.content, b"%d/%d/%d" % (section.tokens, section.budget_tokens, section.epoch)
 
 
 ALGORITHM: Literal["HMAC-SHA-256"] = "HMAC-SHA-256"

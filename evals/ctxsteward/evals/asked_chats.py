@@ -17,7 +17,7 @@ Source: Tavakoli et al., BEAM (ICLR 2026), github.com/mohammadtavakoli78/BEAM.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
@@ -84,13 +84,6 @@ class ChatRecall(NamedTuple):
     assistant_passages: float
     user_questions: int
     assistant_questions: int
-
-
-class RoleShares(NamedTuple):
-    """Shares of a role's evidence that are shown, by question."""
-
-    whole: list[float]
-    passages: list[float]
 
 
 # -- the files -----------------------------------------------------------------------------------------------------
@@ -204,23 +197,22 @@ def measure_chats(
     """Measure a selector by budget: of recall only, or with `defaults` of the whole window at the shipped settings."""
     rows = []
     for budget_tokens in budgets_tokens:
-        users, assistants = RoleShares([], []), RoleShares([], [])
+        shares: dict[tuple[str, str], list[float]] = defaultdict(list)
         budgets = recall_budgets(budget_tokens, defaults=defaults)
         for chat in chats:
             tell(f"{budget_tokens} tokens, chat {chat.name}")
             for role, whole, passages in _shares(chat, selector(), budgets, tokenizer):
-                shares = users if role == "user" else assistants
-                shares.whole.append(whole)
-                shares.passages.append(passages)
+                shares[role, "whole"].append(whole)
+                shares[role, "passages"].append(passages)
         rows.append(
             ChatRecall(
                 budget_tokens,
-                _mean(users.whole),
-                _mean(assistants.whole),
-                _mean(users.passages),
-                _mean(assistants.passages),
-                len(users.whole),
-                len(assistants.whole),
+                _mean(shares["user", "whole"]),
+                _mean(shares["assistant", "whole"]),
+                _mean(shares["user", "passages"]),
+                _mean(shares["assistant", "passages"]),
+                len(shares["user", "whole"]),
+                len(shares["assistant", "whole"]),
             )
         )
     return rows

@@ -20,7 +20,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ctxsteward.schemas import BudgetExceeded, CompressionReport, Finding, WindowExceeded
 from ctxsteward.schemas.findings import LOSSES, fixed_finding
@@ -82,15 +82,16 @@ def profile_version(session: Session) -> str | None:
 
 
 def sections_of(
-    state: State, head: HeadLayout, dynamic: DynamicLayout, target: BuildTarget, scale: Scale
+    session: Session, head: HeadLayout, dynamic: DynamicLayout, target: BuildTarget, scale: Scale
 ) -> dict[str, Section]:
     """Count and digest what was laid out; raises `WindowExceeded`."""
-    sections = {name: _head_section(name, head, scale) for name in HEAD_SECTIONS}
+    basis = head, scale.calibration
+    sections = dict(cached(session.cache, "head sections", basis, partial(_head_sections, head, scale)))
     sections["dynamic"] = Section(
         name="dynamic",
         source=dynamic,
         budget_tokens=scale.stated.dynamic_tokens,
-        epoch=state.compactions,
+        epoch=session.state.compactions,
         tokens=scale.provider_tokens(dynamic.tokens),
         content=dynamic.digest(),
     )
@@ -100,16 +101,18 @@ def sections_of(
     return sections
 
 
-def _head_section(name: str, head: HeadLayout, scale: Scale) -> Section:
-    fragments = head.section(name)
-    return Section(
-        name=name,
-        source=head,
-        budget_tokens=head.budgets[name],
-        epoch=head.epochs[name],
-        tokens=scale.provider_tokens(sum(fragment.tokens for fragment in fragments)),
-        content=hashlib.sha256(b"".join(fragment.digest for fragment in fragments)).digest(),
-    )
+def _head_sections(head: HeadLayout, scale: Scale) -> dict[str, Section]:
+    return {
+        name: Section(
+            name=name,
+            source=head,
+            budget_tokens=head.budgets[name],
+            epoch=head.epochs[name],
+            tokens=scale.provider_tokens(sum(fragment.tokens for fragment in head.section(name))),
+            content=hashlib.sha256(b"".join(fragment.digest for fragment in head.section(name))).digest(),
+        )
+        for name in HEAD_SECTIONS
+    }
 
 
 def address_in(session: Session, sections: dict[str, Section], tools_digest: bytes, renderer: int) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from math import log
 
 from ctxsteward.language.words import sentences
@@ -37,7 +36,8 @@ def chat_talk(chat: AskedChat) -> Talk:
                 continue
             sentence = max(said, key=lambda line: sum(rarity[word] for word in _words(line) & answer))
             shared = _words(sentence) & answer
-            words = _rarest(shared if len(shared) > 1 else _words(sentence), rarity)
+            candidates = shared if len(shared) > 1 else _words(sentence)
+            words = tuple(sorted(candidates, key=lambda word: (-rarity[word], word))[:DECIDING_WORDS])
             found[sentence, words] = UserStatement(text=sentence, words=words)
     return Talk(name=chat.name, messages=messages, statements=tuple(found.values()))
 
@@ -45,7 +45,3 @@ def chat_talk(chat: AskedChat) -> Talk:
 def _words(text: str) -> set[str]:
     """Return the figures and the words of four letters or more."""
     return set(_WORD.findall(text.casefold()))
-
-
-def _rarest(words: Iterable[str], rarity: dict[str, float]) -> tuple[str, ...]:
-    return tuple(sorted(words, key=lambda word: (-rarity[word], word))[:DECIDING_WORDS])
