@@ -118,9 +118,9 @@ def test_the_version_is_the_same_wherever_it_stands() -> None:
         assert re.findall(pattern, (ROOT / path).read_text(encoding="utf-8")) == [PROJECT["version"]], path
 
 
-def test_the_readme_names_every_extra_and_no_other() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("\n## Install\n")[2].partition("\n## ")[0]
+def test_the_page_of_extras_names_every_extra_and_no_other() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Extras\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`\[([\w-]+)\]`", row)}
     assert named == set(PROJECT["optional-dependencies"])

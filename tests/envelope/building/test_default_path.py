@@ -54,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (34, "efe6fffb815179dca8b660ab11e1bdc2")),
-        (3, "openai", 9_000, (14, "96259c6b5959154537985ef0012c7c6c")),
-        (3, "anthropic", 2_500, (26, "78c75acf9c903c75c76739f4425c6323")),
-        (3, "anthropic", 9_000, (14, "f2ab0996d8c7b21f28a0c41462568744")),
-        (4, "openai", 2_500, (34, "4db095b838d6fd161554bfc9118a897a")),
-        (4, "openai", 9_000, (14, "e213c49da0670b0e0f05eb67d2127519")),
-        (4, "anthropic", 2_500, (26, "0d7426b747fcf1696c5c2a4d71a01651")),
-        (4, "anthropic", 9_000, (14, "df82fc7b8ef948b18f2bf9b5bffa961d")),
+        (3, "openai", 2_500, (34, "4cdc0cbb7ae2ee5e9026b30c44172ce1")),
+        (3, "openai", 9_000, (14, "b84e82bef142e62280cc40e7a2d3dcb9")),
+        (3, "anthropic", 2_500, (26, "958ae4ab4c1451e496968ee9cf76d218")),
+        (3, "anthropic", 9_000, (14, "0b156773a6405a7d2e29f5091cf06490")),
+        (4, "openai", 2_500, (34, "156f63da4c423147a0e3bd8f95597de6")),
+        (4, "openai", 9_000, (14, "fae84cdc22ef1a9218be1fca671a6076")),
+        (4, "anthropic", 2_500, (26, "04b1ae9caf2239866ffc0969294ce4aa")),
+        (4, "anthropic", 9_000, (14, "2aebca3e5830c39bac5ea8a83d6d8ec2")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (31, "166bc1d716573cd28831bc285611bbad")),
-        (3, "anthropic", (30, "ad313882eb20fa5e91405b3e8c44ceab")),
-        (4, "openai", (31, "f1b785425c348279761ad2a2078c1fd0")),
-        (4, "anthropic", (30, "f506edf40c7cc40efab26d9a8bdc6c39")),
+        (3, "openai", (31, "fec44349ad65c0d82a5f937e25dd3b84")),
+        (3, "anthropic", (30, "1c1153fc19d07e078b970d6f3a388e5a")),
+        (4, "openai", (31, "be8ed6136383248cc9e772b4ba23d5bd")),
+        (4, "anthropic", (30, "37d8194756632d06a8d87823acafd744")),
     ],
 )
 def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

@@ -39,7 +39,7 @@ turns = st.lists(
     ),
     max_size=30,
 )
-ONLY_WIDE = Weights(wide=1, asked=0, sitting=0, date=0, speaker=0)
+ONLY_WIDE = Weights(wide=1, asked=0, sitting=0, date=0, speaker=0, novel=0)
 
 
 def index_of(made: list[IndexedUnit], start: int = 1) -> SessionIndex:
@@ -234,9 +234,23 @@ def test_words_of_a_date_find_its_day() -> None:
     assert index_of(made).rank(["y"], "", Weights())[0].ordinal == 2
 
 
+def test_a_turn_that_brought_new_words_is_worth_more_than_one_that_repeats_them() -> None:
+    index = index_of([turn("fir gum", sitting="a"), turn("ash fir", sitting="b"), turn("ash gum", sitting="c")])
+    new, repeated = index.rank(["ash"], "", Weights())
+    assert (new.ordinal, new.signals["novel"]) == (2, pytest.approx(0.25 * 1.6))
+    assert (repeated.ordinal, repeated.signals.get("novel")) == (3, None)
+
+
+def test_an_everyday_word_of_a_question_counts_less_than_a_rare_one() -> None:
+    index = index_of([turn("ash", sitting="a"), turn("elm", sitting="b")])
+    everyday, rare = reversed(index.rank(["ash", "elm"], "", ONLY_WIDE, rarity={"ash": 0.0}))
+    assert (everyday.ordinal, rare.ordinal) == (1, 2)
+    assert everyday.score == pytest.approx(0.4 * rare.score)
+
+
 def test_pinned_turns_gain() -> None:
     made = [turn("ash", sitting=str(n)) for n in range(4)]
-    assert [one.ordinal for one in index_of(made).rank(["ash"], "", Weights(), pinned={3})] == [3, 1, 2, 4]
+    assert [one.ordinal for one in index_of(made).rank(["ash"], "", Weights(novel=0), pinned={3})] == [3, 1, 2, 4]
 
 
 def test_a_passage_counts_less_than_a_message_that_says_the_same() -> None:
@@ -244,7 +258,7 @@ def test_a_passage_counts_less_than_a_message_that_says_the_same() -> None:
     index.add(1, turn("ash elm", sitting="a", passage=1))
     index.add(1, turn("fir gum", sitting="a", passage=2))
     index.add(2, turn("ash elm", sitting="b"))
-    found = index.rank(["ash"], "", Weights(sitting=0))
+    found = index.rank(["ash"], "", Weights(sitting=0, novel=0))
     assert [str(one.ref) for one in found] == ["§2", "§1.1", "§1.2"]
     assert found[1].score == pytest.approx(0.3 * (found[1].signals["wide"] + found[1].signals["asked"]))
 

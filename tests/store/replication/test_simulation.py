@@ -12,8 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, rebuild
 from ctxsteward.envelope.history.session import Session
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import PASS, PUT_WEIGHTS, Crashed, FirstLine, SeededFaults

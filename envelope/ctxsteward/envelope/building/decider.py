@@ -122,10 +122,11 @@ class Decider:
             return self
         return replace(self, compactor=replace(self.compactor, now=now))
 
-    def lay(self, session: Session, state: State) -> DynamicLayout:
-        """The dynamic section of a session as it stands, deciding nothing."""
+    def lay(self, session: Session, state: State, cache: dict[object, object] | None = None) -> DynamicLayout:
+        """The dynamic section of a session as it stands, deciding nothing; in the session's cache or another one."""
         facts = partial(shown_lines, session)
-        return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, facts, self.form)
+        cache = session.cache if cache is None else cache
+        return lay_dynamic(state, self.budgets, self.counter, session.shown, cache, facts, self.form)
 
     # -- compacting ---------------------------------------------------------------------------------------------
 
@@ -144,12 +145,14 @@ class Decider:
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
         from ctxsteward.schemas.publish import validate  # noqa: F401  # now: an import must not be cut off
 
+        findings: list[Finding] = []
         try:
             with progress.deadline.bounding():
-                event, findings = self.compactor.run(
+                event = self.compactor.run(
                     session.state,
                     window,
                     lambda kind, data: address_of(key, session.id, kind, place + data),
+                    findings,
                     prepared,
                 )
         except DeadlinePassed:

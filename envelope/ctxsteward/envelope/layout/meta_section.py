@@ -174,7 +174,8 @@ def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> C
     def address(value: object) -> str:
         return address_of(key, session, "meta_report", json.dumps(value, ensure_ascii=False).encode())
 
-    name = address([head_at, cut.policy, cut.limit_tokens, cut.pre_tokens, cut.post_tokens, cut.kept, _ids(cut.left)])
+    left = [record.id for record in cut.left]
+    name = address([head_at, cut.policy, cut.limit_tokens, cut.pre_tokens, cut.post_tokens, cut.kept, left])
     why = f"left out whole: meta has {cut.limit_tokens} tokens, all of it needs {cut.pre_tokens}"
     return CompressionReport(
         id=name,
@@ -190,7 +191,3 @@ def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> C
         artifact=name,
         created_at=None,
     )
-
-
-def _ids(records: Sequence[MetaRecord]) -> list[str]:
-    return [record.id for record in records]

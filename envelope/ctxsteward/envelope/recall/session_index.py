@@ -10,8 +10,8 @@ BM25 is how much a text says about a query's terms, for how rare they are and ho
     idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))          N texts, n of them hold t
     score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 - b + b · length / mean length))      f times in the text
 
-A unit's score is the sum of its signals, each scaled to its weight at its best unit. Ties go to the older unit, because
-the beginning of a sitting says more.
+A unit's score is the sum of its signals, each scaled to its weight at its best unit. A unit that brought new words into
+the session is worth more. Ties go to the older unit, because the beginning of a sitting says more.
 
 A turn needs memory (`SessionIndex.need`) if the session has spoken of its words, everyday words aside: of nearly all of
 them, or of some of them often. "Thanks, bye" and a new topic need none.
@@ -30,6 +30,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,8 @@ QUOTED_FRACTION, QUOTED_SURPLUS = 0.4, 2.0
 """One message holds more than so much of the idf of a turn's words, and so much more than chance would have it."""
 PERHAPS = 1 / 5
 """Part of the room for a turn that may need memory: all of its words were said, if only once, or one message quoted."""
+NOVEL_FRACTION = 1 / 3
+"""A unit is as novel as one can be if so many of its words were never said before."""
 EVEN_TERMS = 40
 """A unit of ordinary talk; a longer one is worth less, by the root of its length: so much of the room it takes."""
 
@@ -102,11 +105,12 @@ _UNIT = np.dtype(
         ("length", np.uint32),
         ("wide_length", np.uint32),
         ("asked_length", np.uint32),
+        ("novelty", np.float32),
         ("sitting", np.uint32),
         ("speaker", np.int32),
     ]
 )
-"""Lengths are in terms; the speaker is a number, -1 if unknown."""
+"""Lengths are in terms; novelty is from 0 to 1; the speaker is a number, -1 if unknown."""
 
 
 class SessionIndex:
@@ -144,6 +148,8 @@ class SessionIndex:
         before["wide_length"] += length
         answers = len(before) and before["asks"][-1]
         speaker = unit.speaker
+        words = set(unit.terms)
+        new = sum(not self._postings.spread(word) for word in words)
         self._units[number] = (
             ordinal,
             unit.passage,
@@ -152,6 +158,7 @@ class SessionIndex:
             length,
             length + before["length"].sum(),
             length + (before["length"][-1] if answers else 0),
+            min(1.0, new / (NOVEL_FRACTION * len(words))) if words else 0.0,
             len(self._sitting_starts) - 1,
             self._speakers.setdefault(speaker, len(self._speakers)) if speaker else -1,
         )
@@ -212,6 +219,7 @@ class SessionIndex:
         query_text: str,
         weights: Weights,
         *,
+        rarity: Mapping[str, float] = MappingProxyType({}),
         pinned: Set[int] = frozenset(),
         skip: Set[int] = frozenset(),
         most_tokens: int | None = None,
@@ -219,15 +227,22 @@ class SessionIndex:
     ) -> list[ScoredOriginal]:
         """The best `limit` units with a score above 0, best first, without the ordinals to `skip`.
 
-        `most_tokens`: as many as take no more than this together, about, and one at least.
+        `rarity` is by term, 0 for an everyday word, 1 for a rare one, as which any other counts. `most_tokens`: as many
+        as take no more than this together, about, and one at least.
         """
-        query = self._telling(Counter(query_terms))
+        everyday = weights.everyday
+        query = {
+            term: times * (everyday + (1 - everyday) * rarity.get(term, 1.0))
+            for term, times in self._telling(Counter(query_terms)).items()
+        }
         if not self._count or not (query or weights.recency):
             return []
         units = self._units[: self._count]
         signals = self._signals(query, weights)
         total = sum(signals.values(), np.zeros(self._count))
         is_passage = units["passage"] > 0
+        signals["novel"] = weights.novel * units["novelty"] * total
+        total = total + signals["novel"]
         worth = np.sqrt(EVEN_TERMS / np.maximum(units["length"], EVEN_TERMS))
         if is_passage.any():
             signals["passage"] = np.where(is_passage, (weights.passage - 1) * total, 0.0)
@@ -285,7 +300,7 @@ class SessionIndex:
             telling[term] = query[term]
         return telling
 
-    def _signals(self, query: Mapping[str, int], weights: Weights) -> dict[str, Floats]:
+    def _signals(self, query: Mapping[str, float], weights: Weights) -> dict[str, Floats]:
         """What the query's terms come to, by unit."""
         units = self._units[: self._count]
         times = np.array(list(query.values()), np.float64)

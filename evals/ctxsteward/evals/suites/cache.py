@@ -230,7 +230,8 @@ def play_cache(scenario: Scenario, setup: Setup, stage: PlayCounts, *, auditor: 
         for number, wire in enumerate(scenario.messages):
             if wire["role"] == "assistant" and run.messages:
                 envelope = run.build()
-                yield holds("sealed", _is_sealed(store, envelope), f"message {number}", "no seal, or not its own")
+                is_sealed = envelope.seal is not None and verify_seal(store.keys, envelope.seal, envelope)
+                yield holds("sealed", is_sealed, f"message {number}", "no seal, or not its own")
                 until -= 1
                 if until <= 0:
                     until = rng.randint(DISTURBED_EVERY - 2, DISTURBED_EVERY + 2)
@@ -260,10 +261,6 @@ def _neighbours(scenario: Scenario, setup: Setup, store: Store) -> tuple[Envelop
         )
         envelopes.append(setup.builder().build(session))
     return envelopes[0], envelopes[1]
-
-
-def _is_sealed(store: Store, envelope: Envelope) -> bool:
-    return envelope.seal is not None and verify_seal(store.keys, envelope.seal, envelope)
 
 
 # -- disturbing --------------------------------------------------------------------------------------------------
