@@ -20,7 +20,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ctxsteward.schemas import BudgetExceeded, CompressionReport, Finding, WindowExceeded
 from ctxsteward.schemas.findings import LOSSES, fixed_finding
@@ -85,11 +85,8 @@ def sections_of(
     session: Session, head: HeadLayout, dynamic: DynamicLayout, target: BuildTarget, scale: Scale
 ) -> dict[str, Section]:
     """Count and digest what was laid out; raises `WindowExceeded`."""
-
-    def head_sections() -> dict[str, Section]:
-        return {name: _head_section(name, head, scale) for name in HEAD_SECTIONS}
-
-    sections = dict(cached(session.cache, "head sections", (head, scale.calibration), head_sections))
+    basis = head, scale.calibration
+    sections = dict(cached(session.cache, "head sections", basis, partial(_head_sections, head, scale)))
     sections["dynamic"] = Section(
         name="dynamic",
         source=dynamic,
@@ -104,16 +101,18 @@ def sections_of(
     return sections
 
 
-def _head_section(name: str, head: HeadLayout, scale: Scale) -> Section:
-    fragments = head.section(name)
-    return Section(
-        name=name,
-        source=head,
-        budget_tokens=head.budgets[name],
-        epoch=head.epochs[name],
-        tokens=scale.provider_tokens(sum(fragment.tokens for fragment in fragments)),
-        content=hashlib.sha256(b"".join(fragment.digest for fragment in fragments)).digest(),
-    )
+def _head_sections(head: HeadLayout, scale: Scale) -> dict[str, Section]:
+    return {
+        name: Section(
+            name=name,
+            source=head,
+            budget_tokens=head.budgets[name],
+            epoch=head.epochs[name],
+            tokens=scale.provider_tokens(sum(fragment.tokens for fragment in head.section(name))),
+            content=hashlib.sha256(b"".join(fragment.digest for fragment in head.section(name))).digest(),
+        )
+        for name in HEAD_SECTIONS
+    }
 
 
 def address_in(session: Session, sections: dict[str, Section], tools_digest: bytes, renderer: int) -> str:

@@ -108,8 +108,11 @@ class EnvelopeBuilder:
         """
         check_memory(memory)
         check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
-        if not isinstance(policy, str):
-            _check_policy(policy)
+        if isinstance(policy, str):
+            from ..compaction.importance import policy_named
+
+            policy = policy_named(policy)
+        _check_policy(policy)
         if not isinstance(selector, str):
             check_callable("selector", selector, SELECTOR_HINT, optional=True)
         if not isinstance(ahead, SummaryAhead):
@@ -129,7 +132,7 @@ class EnvelopeBuilder:
             raise InputError(f"ahead: unknown provider {ahead.provider!r:.40}; one of: {', '.join(PROVIDERS)}")
         self._choose: ChooseRecords = BY_VALUE if meta is None else SummarizerChoice(meta)
         compactor = Compactor(
-            policy=_policy_named(policy) if isinstance(policy, str) else policy or Policy(),
+            policy=policy or Policy(),
             summarizer=by_section["dynamic"],
             counter=self.counter,
             budgets=self._scale.effective,
@@ -525,12 +528,6 @@ def _selector_named(name: str) -> Selector:
     from ..recall.strategies import selector_named
 
     return selector_named(name)
-
-
-def _policy_named(name: PolicyName) -> Policy:
-    from ..compaction.importance import policy_named
-
-    return policy_named(name)
 
 
 def _check_policy(policy: object) -> None:
