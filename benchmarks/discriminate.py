@@ -109,7 +109,10 @@ def discrimination_block(rows: Sequence[GateColours], subjects: Sequence[str], s
     asked = [row for row in rows if row.is_asked]
     yield from table(
         ("suite", "gate", "red for"),
-        ([row.suite, f"`{row.metric}` {row.rule}", _red(row, subjects)] for row in asked),
+        (
+            [row.suite, f"`{row.metric}` {row.rule.removesuffix(f' over {scenarios} scenarios')}", _red(row, subjects)]
+            for row in asked
+        ),
         texts=3,
     )
     yield ""

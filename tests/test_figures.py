@@ -104,6 +104,16 @@ def test_no_figure_of_the_readme_stands_outside_its_blocks() -> None:
     assert outside_blocks((ROOT / "README.md").read_text(encoding="utf-8")) == []
 
 
+def test_the_presets_of_budgets_quote_the_tables() -> None:
+    page = (ROOT / "docs" / "choose-a-budget.md").read_text(encoding="utf-8")
+    shown = {row[1]: row[2] for row in rows("selection.md", "recall") if row[0] == "heuristic, defaults"}
+    asked = [
+        *re.findall(r"(\S+ %) (?:of the evidence|of it)", page),
+        *re.findall(r"(\S+ %)(?: \(held-out| \(\[fig)", page),
+    ]
+    assert asked == [f"{shown['900']} %", f"{shown['4,000']} %", chats("user")[0], chats("assistant")[0]]
+
+
 @pytest.mark.parametrize("sender", ["ours", "ours, no recall"])
 def test_what_ours_costs_is_one_figure_on_all_pages(sender: str) -> None:
     """The pages count a little apart (one request head more or less): by less than what they print."""

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.console.cli import cli
+from ctxsteward.schemas.findings import FINDING_KINDS
 
 from .dashboards.definitions import ALERTS, INSTRUMENTS
 from .examples import examples
@@ -142,7 +143,7 @@ def test_the_navigation_begins_with_what_users_do(site: object) -> None:
         "Project",
         "Maintainers",
     ]
-    assert paths(groups[0]) == ["index.md", "tutorial.md", "install.md", "when-not-to-use-it.md"]
+    assert paths(groups[0]) == ["index.md", "tutorial.md", "how-to.md", "install.md", "when-not-to-use-it.md"]
     assert paths(groups[1])[:3] == ["choose-a-budget.md", "guide-chat-service.md", "guide-fastapi.md"]
     assert {"benchmarks.md", "design/index.md", "mutation-score.md"} < set(paths(groups[-1]))
 
@@ -237,6 +238,11 @@ def test_every_instrument_and_alert_is_in_the_reference(site: object) -> None:
     text = site.pages["reference/telemetry.md"].text  # type: ignore[attr-defined]
     named = [*(one.name for one in INSTRUMENTS), *(alert["alert"] for alert in ALERTS)]
     assert [name for name in named if f"| `{name}` |" not in text] == []
+
+
+def test_a_finding_has_an_anchor(site: object) -> None:
+    text = site.staged(site.pages["troubleshooting.md"])  # type: ignore[attr-defined]
+    assert [kind for kind in FINDING_KINDS if f'<a id="{kind}"></a>`{kind}`' not in text] == []
 
 
 def test_a_flow_chart_is_drawn_and_what_cannot_be_drawn_is_refused() -> None:

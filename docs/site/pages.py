@@ -23,7 +23,7 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parents[2]
 START = "README.md"
 PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "ARCHITECTURE.md")
-FIRST_PAGES = ("index", "tutorial", "install", "when-not-to-use-it")
+FIRST_PAGES = ("index", "tutorial", "how-to", "install", "when-not-to-use-it")
 """What a new user reads."""
 FIRST_GUIDES = ("choose-a-budget", "guide-chat-service", "guide-fastapi", "guide-integrations", "troubleshooting")
 """Guides that most users need; others follow by name."""
@@ -185,6 +185,12 @@ def _fence(found: re.Match[str]) -> str:
     return found[0].replace(found["info"], language, 1) if more else found[0]
 
 
+def _anchored(cell: re.Match[str]) -> str:
+    """The first cell of a row, with an anchor for each finding or error that it names."""
+    named = re.sub(r"`(\w+)`", r'<a id="\1"></a>`\1`', cell[1])
+    return f"| {named} |"
+
+
 class Site:
     """All pages, and where links lead."""
 
@@ -203,6 +209,8 @@ class Site:
     def staged(self, page: SitePage) -> str:
         """Its text for the site."""
         text = FENCE.sub(_fence, page.text)
+        if page.path == "troubleshooting.md":
+            text = re.sub(r"^\| (`.*?) \|", _anchored, text, flags=re.MULTILINE)
         if page.source is None or page.path.endswith("/index.md") or page.path.startswith("examples/"):
             return text
         return outside_code(text, lambda plain: LINK.sub(lambda found: self._moved(page, found), plain))
