@@ -48,13 +48,14 @@ def _percent(share: float) -> str:
 
 
 def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
-    """All tables, one for each dynamic budget and each format."""
+    """A table for each dynamic budget and each format; of the largest budget one for all formats."""
     prices = Prices(block_tokens=model_info(MODEL).cache_block_tokens)
     costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
     yield f"{costs}; block {prices.block_tokens:,} tokens."
     for dynamic_tokens in budgets_tokens:
         measured = measure(data, _builders(dynamic_tokens), prices=prices, baselines=strategies, tell=progress)
-        for rows in grouped(measured).values():
+        tables = list(grouped(measured).values())
+        for rows in tables[-1:] if dynamic_tokens == max(budgets_tokens) else tables:
             yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *table(HEAD, map(cells, rows)))
 
 
