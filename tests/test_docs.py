@@ -91,7 +91,7 @@ def test_the_readme_prints_what_it_says() -> None:
 
 ELSEWHERE = {
     "README.md": "tests/test_docs.py::test_the_readme_prints_what_it_says",
-    "durability.md": "tests/test_durability_doc.py::test_the_python_prints_what_it_says",
+    "keep-a-store.md": "tests/test_durability_doc.py::test_the_python_prints_what_it_says",
     "guide-evals-in-ci.md": "tests/test_guide_evals_in_ci.py::test_the_guide_shows_a_strategy_fail_and_another_pass",
     "guide-integrations.md": "tests/envelope/integrations/test_clients.py::test_the_guide_is_true",
     "guide-nightly-steward.md": "tests/test_guide_nightly_steward.py::"
