@@ -13,22 +13,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from . import package, typed_names
-from .needs import LINTERS as LINTERS_NEEDED
+from .needs import LINTERS as LINTERS_NEEDED, judged
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
-LINTERS = ROOT / ".venv-docs" / "bin"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-
-def judged(linter: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """What a linter says; skipped where it is not installed."""
-    if not (LINTERS / linter).exists():
-        pytest.skip(LINTERS_NEEDED)
-    return subprocess.run(
-        [LINTERS / linter, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
-    )
 
 
 # -- workflows and forms -----------------------------------------------------------------------------------

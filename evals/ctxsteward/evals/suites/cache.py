@@ -30,7 +30,7 @@ from ctxsteward.envelope import (
     verify_seal,
 )
 from ctxsteward.envelope.audit import audit, sealed_request
-from ctxsteward.envelope.testing import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault, memory_store
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Finding
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store import Audience, Fact, FactSource, Journal, ObjectStore
@@ -41,6 +41,7 @@ from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import Patience
 from ctxsteward.store.replication.drain import Timing
 
+from .kit.faulty_objects import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault
 from .kit.suite import Draw, PlayCounts, Scenario, Score, Scores, Setup, holds
 from .kit.talk import SmallTalk, assistant, deck, head, revised, user
 from .log_faults import FAULTS, LyingJournal, disturbed_copy, misses, opened_cold, shows
