@@ -129,9 +129,7 @@ def test_a_page_prints_what_it_says(page: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     if page.name == "guide-chat-service.md":
-        monkeypatch.setitem(
-            sys.modules, "google", ModuleType("google")
-        )  # `install` sets another; this one's place is restored
+        monkeypatch.setitem(sys.modules, "google", ModuleType("google"))  # `install` sets another; it is restored
         install(monkeypatch.setattr)
     with ModelServer() as server:  # stands for the provider where a page has OpenAI's own client
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")

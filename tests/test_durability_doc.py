@@ -78,8 +78,8 @@ def test_the_python_prints_what_it_says(
     how_to = HOW_TO.read_text(encoding="utf-8")
     assert how_to.count(STORE) == 1
     page = tmp_path / HOW_TO.name
-    uri = moto.another_bucket().uri("chat")
-    page.write_text(how_to.replace(STORE, repr(uri)).replace(PLACE, str(tmp_path)), encoding="utf-8")
+    bucket = repr(moto.another_bucket().uri("chat"))
+    page.write_text(how_to.replace(STORE, bucket).replace(PLACE, str(tmp_path)), encoding="utf-8")
     assert run_python(page, {"__name__": "keep"}) >= 5
 
 
