@@ -71,8 +71,6 @@ CASES = (
     Case("preference", {}, True),
     Case("correction", {"kind": "correction"}, True),
     Case("tool fix", {"kind": "tool_fix"}, True),
-    Case("decision", {"kind": "decision"}, True),
-    Case("fact", {"kind": "fact"}, False),
     Case("eval failure", {"kind": "eval_failure"}, False),
     Case("policy without a person", {"kind": "policy"}, False),
     Case("policy", {"kind": "policy", "review": APPROVED}, True),
@@ -237,7 +235,7 @@ RECORDS = st.lists(
         recommendation,
         st.sampled_from([f"r{n}" for n in range(8)]),
         st.sampled_from(TEXTS),
-        kind=st.sampled_from(["preference", "correction", "decision"]),
+        kind=st.sampled_from(["preference", "correction"]),
         review=st.sampled_from([None, APPROVED]),
     ),
     max_size=8,
@@ -519,7 +517,7 @@ KNOWN = st.builds(
     st.sampled_from(TEXTS),
     st.floats(0.05, 0.95),
     st.integers(1, 9),
-    st.sampled_from(["preference", "correction", "decision"]),
+    st.sampled_from(["preference", "correction"]),
     st.booleans(),
 )
 NIGHTS = st.lists(st.lists(KNOWN, max_size=7), min_size=1, max_size=3)
