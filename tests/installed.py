@@ -59,7 +59,7 @@ IN_TABLE = re.compile(r"\| `(ctxsteward [^`]+)` \|$", re.MULTILINE)
 
 IMPORTS_ONLY = {
     "guide-fastapi.md": "its service asks a model; tests/test_docs.py answers",
-    "durability.md": "its store is a bucket; tests/test_durability_doc.py runs it on a server of S3",
+    "keep-a-store.md": "its store is a bucket; tests/test_durability_doc.py runs it on a server of S3",
     "guide-nightly-steward.md": "its line asks a store of which a night was run",
 }
 """Pages of whose Python only the imports are run, and why."""

@@ -91,7 +91,7 @@ def test_the_readme_prints_what_it_says() -> None:
 
 ELSEWHERE = {
     "README.md": "tests/test_docs.py::test_the_readme_prints_what_it_says",
-    "durability.md": "tests/test_durability_doc.py::test_the_python_prints_what_it_says",
+    "keep-a-store.md": "tests/test_durability_doc.py::test_the_python_prints_what_it_says",
     "guide-evals-in-ci.md": "tests/test_guide_evals_in_ci.py::test_the_guide_shows_a_strategy_fail_and_another_pass",
     "guide-integrations.md": "tests/envelope/integrations/test_clients.py::test_the_guide_is_true",
     "guide-nightly-steward.md": "tests/test_guide_nightly_steward.py::"
@@ -129,9 +129,7 @@ def test_a_page_prints_what_it_says(page: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     if page.name == "guide-chat-service.md":
-        monkeypatch.setitem(
-            sys.modules, "google", ModuleType("google")
-        )  # `install` sets another; this one's place is restored
+        monkeypatch.setitem(sys.modules, "google", ModuleType("google"))  # `install` sets another; it is restored
         install(monkeypatch.setattr)
     with ModelServer() as server:  # stands for the provider where a page has OpenAI's own client
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")

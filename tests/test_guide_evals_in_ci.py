@@ -217,7 +217,7 @@ def test_the_guide_s_own_suite_and_draft_print_what_it_says(tmp_path: Path) -> N
             commands += 1
     assert commands == 3
     suite, draft = re.findall(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-    assert suite == (EXAMPLES / "support-desk.yaml").read_text(encoding="utf-8")
+    assert (EXAMPLES / "support-desk.yaml").read_text(encoding="utf-8").startswith(suite)
     assert draft in (tmp_path / "mine.yaml").read_text(encoding="utf-8")
 
 

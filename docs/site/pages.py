@@ -25,7 +25,14 @@ START = "README.md"
 PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "ARCHITECTURE.md")
 FIRST_PAGES = ("index", "tutorial", "how-to", "install", "when-not-to-use-it")
 """What a new user reads."""
-FIRST_GUIDES = ("choose-a-budget", "guide-chat-service", "guide-fastapi", "guide-integrations", "troubleshooting")
+FIRST_GUIDES = (
+    "choose-a-budget",
+    "guide-chat-service",
+    "guide-fastapi",
+    "guide-integrations",
+    "troubleshooting",
+    "keep-a-store",
+)
 """Guides that most users need; others follow by name."""
 MAINTAINED = frozenset(
     ("architecture", "benchmarks", "contributing", "discrimination", "mutation-score", "sealed-split")

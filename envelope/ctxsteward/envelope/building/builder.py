@@ -253,7 +253,8 @@ class EnvelopeBuilder:
                 envelope = self._envelope(session, layout, progress, started, keep=True, groups=groups)
                 if decider.ahead is not None and groups is None:
                     own, window = decider.beside_log(session.state, layout)
-                    decider.ahead.consider(session, window, partial(own.planned, session, window), envelope.render)
+                    plan = partial(own.compactor.planned, session.state, window)
+                    decider.ahead.consider(session, window, plan, envelope.render)
                 session.findings[:] = still_told(session.findings)
                 return envelope
         raise Conflict(session.id, session.state.position)

@@ -16,7 +16,7 @@ from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.deadline import Deadline, DeadlinePassed
 from ctxsteward.store.journal.events import CompactionRefused, EarlierLine, RecallSelected, WindowCompacted
 
-from ..compaction.ahead import PlannedCompaction, SummaryAhead
+from ..compaction.ahead import SummaryAhead
 from ..compaction.compactor import Compactor
 from ..compaction.policy import Policy, Window
 from ..history.session import MemoryScope, PersonMemory, Session
@@ -110,7 +110,7 @@ class Decider:
 
     def with_budgets(self, budgets: Budgets) -> Decider:
         """The same under other budgets."""
-        return replace(self, budgets=budgets, compactor=self.compactor.with_budgets(budgets))
+        return replace(self, budgets=budgets, compactor=replace(self.compactor, budgets=budgets))
 
     def with_policy(self, policy: Policy) -> Decider:
         """The same with another compaction policy."""
@@ -174,10 +174,6 @@ class Decider:
         over = f", {tokens - budget} over its budget of {budget}" if tokens > budget else f" of {budget}"
         text = f"a compaction was due and not made: {deadline.reason}; the history stays, {tokens} tokens{over}"
         return Finding(kind="build_deadline", field="dynamic", text=text)
-
-    def planned(self, session: Session, window: Window, more_tokens: int) -> PlannedCompaction | None:
-        """What a compaction would take, were there so many more tokens."""
-        return self.compactor.planned(session.state, window, more_tokens)
 
     # -- recalling ----------------------------------------------------------------------------------------------
 

@@ -22,12 +22,12 @@ from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.schemas import ContextError, Finding
 from ctxsteward.schemas.message import Wire
+from ctxsteward.store.addresses import META_REPORT
 from ctxsteward.store.derived_files import DerivedFile
 from ctxsteward.store.journal.log import read_manifest
 from ctxsteward.store.journal.port import Manifest
 
 from ..envelope import Envelope
-from ..history.originals import META_REPORT
 from ..history.session import Session
 from ..history.state import State
 from ..store import Store
@@ -147,7 +147,8 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
             if envelope.address != manifest.address:  # what was read on may have been replaced: read it anew
                 session = store.at(read.tenant, read.id, fields["position"])
                 envelope = builder.rebuild(session, findings=findings)
-            made = tuple(_compaction(store, id, read.tenant) for id in fields.get("reports", ()))
+            reports = [store.report(id, tenant=read.tenant) for id in fields.get("reports", ())]
+            made = tuple(CallCompaction(one.id, one.pre_tokens, one.post_tokens, len(one.losses)) for one in reports)
         except ContextError as error:
             session = None  # it may stand in the midst of a reading
             call = PastCall(
@@ -172,11 +173,6 @@ def _at(store: Store, read: Session, session: Session | None, position: int) -> 
         return store.at(read.tenant, read.id, position)
     session.replica.advance(position)  # nobody else has this session
     return session
-
-
-def _compaction(store: Store, id: str, tenant: str) -> CallCompaction:
-    report = store.report(id, tenant=tenant)
-    return CallCompaction(id, report.pre_tokens, report.post_tokens, len(report.losses))
 
 
 def _summary(

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, ReferenceNotFound
 from ctxsteward.schemas.errors import Damaged
+from ctxsteward.store.addresses import report_in
 
 from ..envelope import Envelope
-from ..history.originals import report_in
 from ..instruments import cache_miss
 from ..store import Store
 from .builder import EnvelopeBuilder

@@ -146,16 +146,12 @@ class Compactor:
         share = max(budget_tokens - used, budget_tokens * len(left) // len(whole.messages))
         return taken, _beside(summary, self._summary(replace(whole, messages=left), share)), source
 
-    def _needed(self, window: Window, bullets_tokens: int) -> int:
-        """What must be freed so that the history comes to its target."""
-        target = self.budgets.target_tokens + self.budgets.lent_tokens(bullets_tokens)
-        verbatim_tokens = target - window.notes_tokens - bullets_tokens
-        return window.groups_tokens - max(window.must_tokens, verbatim_tokens)
-
     def _choice(self, window: Window, bullets_tokens: int, more_tokens: int = 0) -> CompactionChoice:
         """What leaves so that the history comes to its target, with so many more tokens behind it."""
         window.price_masks()
-        return self.policy.choose(window, self._needed(window, bullets_tokens) + more_tokens)
+        target = self.budgets.target_tokens + self.budgets.lent_tokens(bullets_tokens)
+        verbatim_tokens = max(window.must_tokens, target - window.notes_tokens - bullets_tokens)
+        return self.policy.choose(window, window.groups_tokens - verbatim_tokens + more_tokens)
 
     def planned(self, state: State, window: Window, more_tokens: int) -> PlannedCompaction | None:
         """What a compaction would take, were there so many more tokens; None: nothing that becomes bullets."""
@@ -169,10 +165,6 @@ class Compactor:
             return None
         source = self._source(state, choice)
         return PlannedCompaction(choice=choice, source=source, budget_tokens=max(0, new_tokens - frame))
-
-    def with_budgets(self, budgets: Budgets) -> Compactor:
-        """The same compactor under other budgets."""
-        return replace(self, budgets=budgets)
 
     @property
     def _reply_tokens(self) -> int:

@@ -155,7 +155,8 @@ class CtxstewardView(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Show the call its view, and keep the answer."""
-        if _is_service_managed(context):
+        # a conversation's id: the service holds the history, and the call has only what is new
+        if (context.options or {}).get("conversation_id") or context.kwargs.get("conversation_id"):
             await call_next()
             return
         name = _name(None if context.session is None else context.session.session_id)
@@ -226,11 +227,6 @@ class CtxstewardView(ChatMiddleware):
 
 def _name(session_id: str | None) -> ConversationName:
     return named_conversation(None if session_id is None else ConversationName(session_id))
-
-
-def _is_service_managed(context: ChatContext) -> bool:
-    """Whether the service holds the history, and the call has only what is new."""
-    return bool((context.options or {}).get("conversation_id") or context.kwargs.get("conversation_id"))
 
 
 # -- into the log -------------------------------------------------------------------------------------------------

@@ -139,7 +139,8 @@ def lay_meta(
     records = [record for record in profile.meta if record.id in chosen.ids]
     fragment = laid(records)
     while fragment.tokens > limit and records:
-        least = _least_valuable(records)
+        # a profile has them in order of value; those that a person approved outlast the others
+        least = next((record for record in reversed(records) if not record.approved), records[-1])
         records.remove(least)
         left.append(least)
         fragment = laid(records)
@@ -152,11 +153,6 @@ def lay_meta(
         left=tuple(left),
     )
     return (fragment,) if records else (), tuple(_findings(cut, chosen.fault)), cut
-
-
-def _least_valuable(records: Sequence[MetaRecord]) -> MetaRecord:
-    """The last one, as a profile has them in order of value; those that a person approved outlast the others."""
-    return next((record for record in reversed(records) if not record.approved), records[-1])
 
 
 def _findings(cut: MetaCut, fault: str) -> Iterator[Finding]:
