@@ -12,45 +12,33 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Prices, model_info
 from ctxsteward.evals.cost import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builder, grouped, measure, title
 from ctxsteward.evals.documents import table
 
-from .masking import HINDSIGHT, HINDSIGHT_IN_BUDGET, strategies
+from .masking import strategies
 from .report import progress, publish, script
 
 MODEL = "gpt-4o"
 BUDGETS_TOKENS = (900, 4_000, 16_000)
 HEAD = (
     "sent",
-    "raw tokens",
-    "to everything",
+    "raw",
     "cache-priced",
-    "to everything",
-    "to best in hindsight",
-    "to best in budget",
     "from cache, %",
     "compactions",
     "over budget, %",
-    "refused, %",
     "task shown, %",
-    "task reachable, %",
     "used values shown, %",
 )
 
 
-def cells(row: CostRow, best: CostRow, in_budget: CostRow) -> tuple[str, ...]:
-    """A row's figures as `HEAD` names them, beside the best schedules in hindsight."""
+def cells(row: CostRow) -> tuple[str, ...]:
+    """A row's figures as `HEAD` names them."""
     return (
         row.strategy,
-        f"{row.raw_tokens:,}",
         f"{row.raw_ratio:.2f}",
-        f"{row.priced_tokens:,.0f}",
         f"{row.priced_ratio:.2f}",
-        f"{row.priced_tokens / best.priced_tokens:.2f}",
-        f"{row.priced_tokens / in_budget.priced_tokens:.2f}",
         _percent(row.prefix_reuse),
         f"{row.compactions:,}",
         _percent(row.over_budget),
-        _percent(row.invalid),
         _percent(row.task_shown),
-        _percent(row.task_reachable),
         "–" if row.values_shown is None else _percent(row.values_shown),
     )
 
@@ -60,17 +48,15 @@ def _percent(share: float) -> str:
 
 
 def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
-    """All tables, one for each dynamic budget and each format."""
+    """A table for each dynamic budget and each format; of the largest budget one for all formats."""
     prices = Prices(block_tokens=model_info(MODEL).cache_block_tokens)
     costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
     yield f"{costs}; block {prices.block_tokens:,} tokens."
     for dynamic_tokens in budgets_tokens:
         measured = measure(data, _builders(dynamic_tokens), prices=prices, baselines=strategies, tell=progress)
-        for rows in grouped(measured).values():
-            by_name = {row.strategy: row for row in rows}
-            best, in_budget = by_name[HINDSIGHT], by_name[HINDSIGHT_IN_BUDGET]
-            lines = table(HEAD, (cells(row, best, in_budget) for row in rows))
-            yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *lines)
+        tables = list(grouped(measured).values())
+        for rows in tables[-1:] if dynamic_tokens == max(budgets_tokens) else tables:
+            yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *table(HEAD, map(cells, rows)))
 
 
 def _builders(dynamic_tokens: int) -> dict[str, EnvelopeBuilder]:

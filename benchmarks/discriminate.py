@@ -29,7 +29,6 @@ NAME = "baselines"
 SCENARIOS = 6
 SPLIT: Literal["docs"] = "docs"
 Colour = Literal["green", "red", "unscored"]
-SHOWN: Mapping[Colour, str] = {"green": "✓", "red": "**✗**", "unscored": "·"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,21 +102,28 @@ def _colour(gate: Gate, value: float | None, broke_off: bool) -> Colour:
 def discrimination_block(rows: Sequence[GateColours], subjects: Sequence[str], scenarios: int) -> Iterator[str]:
     """The table, and what it says of the gates."""
     yield (
-        f"The first {scenarios} scenarios of the split `{SPLIT}` of each suite, at the shipped gates: "
-        f"{SHOWN['green']} green, {SHOWN['red']} red, {SHOWN['unscored']} cannot be asked of this subject."
+        f"The first {scenarios} scenarios of the split `{SPLIT}` of each suite, at the shipped gates. "
+        f"Played: {', '.join(subjects)}."
     )
     yield ""
-    titles = ["suite", "gate", *subjects]
+    asked = [row for row in rows if row.is_asked]
     yield from table(
-        titles,
+        ("suite", "gate", "red for"),
         (
-            [row.suite, f"`{row.metric}` {row.rule}", *(SHOWN[row.colours[subject]] for subject in subjects)]
-            for row in rows
-            if row.is_asked
+            [row.suite, f"`{row.metric}` {row.rule.removesuffix(f' over {scenarios} scenarios')}", _red(row, subjects)]
+            for row in asked
         ),
+        texts=3,
     )
     yield ""
     yield from findings(rows)
+
+
+def _red(row: GateColours, subjects: Sequence[str]) -> str:
+    scored = [name for name in subjects if row.colours[name] != "unscored"]
+    if row.reds == [name for name in scored if name != OURS]:
+        return "all others" if len(scored) == len(subjects) else f"all {len(row.reds)} others that can be asked"
+    return ", ".join(row.reds) or "nobody"
 
 
 def findings(rows: Sequence[GateColours]) -> Iterator[str]:

@@ -9,11 +9,10 @@ message and day, a row for each message.
     ms       median time of choosing
 
 RealMem: a question is a message of a user that needs notes of earlier sessions; a note is shown where a sentence that
-is shown says it (`noted_chats` has the rule). The first three fifths of the files are to develop on, the rest *held
+is shown says it (`says`). The first three fifths of the files are to develop on, the rest *held
 out*. LoCoMo: a question has evidence in turns of one speaker alone, and is asked as that speaker behind the last
 session; a turn is shown where a sentence of it is. Three conversations are to develop on, the others held out.
 
-*Facts of a night* are records that a night makes active at their first mention, ranked as the product ranks facts.
 *Any sentences*, the *newest* and *BM25*, with and without discount for length, take all sentences of the person, with
 nothing left out. Run: ``python -m benchmarks.earlier_sessions FOLDER_OR_FILE [--held-out]``. Weights were set on the
 development halves.
@@ -36,19 +35,17 @@ from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Counter, load_tokenizer, open_store
 from ctxsteward.envelope.history.tool_groups import NewMessage
-from ctxsteward.envelope.recall.heuristic import UtteranceIndex
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.envelope.transcripts.strict_json import decode
 from ctxsteward.evals.documents import table
 from ctxsteward.evals.recall import read_questions
 from ctxsteward.language.words import sentences, terms
-from ctxsteward.steward.harvest.harvester import harvest
-from ctxsteward.steward.observations.transcript import ReplayedTranscript, ReplayedUtterance
 
-from .noted_chats import is_kept_at_once, says
 from .report import progress, publish, script
 
 ROOM_TOKENS = 120
+SHARED_TERMS, SHARED_FRACTION = 2, 0.5
+"""A sentence says a note where it has so many of its terms, and so much of the shorter of the two."""
 HEAD = ("data", "half", "lines", "questions", "shown", "tokens", "ms")
 
 
@@ -192,6 +189,11 @@ def share_shown(asked: Asked, shown: Shown) -> float:
     return fmean(any(says(one, set(note)) for one in said) for note in asked.notes)
 
 
+def says(sentence: set[str], note: set[str]) -> bool:
+    """Whether a sentence says a note, by their terms."""
+    return len(sentence & note) >= max(SHARED_TERMS, SHARED_FRACTION * min(len(sentence), len(note)))
+
+
 def _sentences(number: int, day: str, turns: Sequence[Turn]) -> list[Sentence]:
     return [
         Sentence(number, place, start, stop, turn.text[start:stop], day)
@@ -199,25 +201,6 @@ def _sentences(number: int, day: str, turns: Sequence[Turn]) -> list[Sentence]:
         if turn.is_own
         for start, stop in sentences(turn.text)
     ]
-
-
-def _facts(number: int, day: str, turns: Sequence[Turn]) -> list[Sentence]:
-    said = [
-        ReplayedUtterance(
-            ordinal=at,
-            ref=f"§{at}",
-            role="user" if turn.is_own else "assistant",
-            text=turn.text,
-            trust="user" if turn.is_own else "assistant",
-            principal="person",
-        )
-        for at, turn in enumerate(turns, 1)
-    ]
-    transcript = ReplayedTranscript(
-        source=str(number), session=str(number), principal="person", format="openai", digest="", utterances=tuple(said)
-    )
-    kept = [one for one in harvest(transcript) if is_kept_at_once(one)]
-    return [Sentence(number, int(one.places[0].ref[1:]) - 1, 0, 0, one.text, day, one.answers) for one in kept]
 
 
 Rank = Callable[[list[Sentence], str], Sequence[Sentence]]
@@ -247,10 +230,6 @@ def _bm25(b: float) -> Rank:
     return rank
 
 
-def _as_facts(said: list[Sentence], question: str) -> Sequence[Sentence]:
-    return [said[one.ordinal] for one in UtteranceIndex(said).rank(question)]
-
-
 def _any(said: list[Sentence], question: str) -> Sequence[Sentence]:
     return random.Random(question).sample(said, len(said))
 
@@ -271,7 +250,6 @@ def measure(people: Sequence[Person], tokenizer: str = "o200k_base") -> Iterator
     counter = Counter(load_tokenizer(tokenizer))
     for name, make in BASELINES.items():
         yield name, *_measured(people, partial(_baseline, make, counter))
-    yield "facts of a night", *_measured(people, lambda person: _ranked(person, _as_facts, _facts, counter))
     yield "ours", *_measured(people, lambda person: _ours(person, counter))
 
 

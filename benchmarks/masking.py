@@ -245,6 +245,5 @@ def strategies(sizer: Sizer, prices: Prices, budget_tokens: int) -> Mapping[str,
         "random steps left out": masked(random_steps_out),
         HINDSIGHT: masked(best),
         "mask every step, keep 1": masked(every_step, 1),
-        "best in hindsight, keep 1": masked(best, 1),
         HINDSIGHT_IN_BUDGET: masked(partial(best, budget_tokens=budget_tokens), BUDGET_STEPS),
     }

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -22,7 +21,7 @@ from typing import Any
 from ctxsteward.envelope import load_tokenizer
 from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.schemas.message import take_wire
-from ctxsteward.steward import AdmittedRecords, NightReport, NightSettings, of_this_process, open_night, run_night
+from ctxsteward.steward import NightReport, NightSettings, of_this_process, open_night, run_night
 from ctxsteward.steward.harvest.batches import batched
 from ctxsteward.steward.ingest.items import LoadedItem, is_named_like_transcript
 from ctxsteward.steward.ingest.worker_pool import InProcess
@@ -141,7 +140,6 @@ def _night(
     spent: dict[str, float] | None = None,
     *,
     isolate: Isolate = in_a_worker,
-    told: Callable[[AdmittedRecords], object] = lambda found: None,
 ) -> NightReport:
     """Run a night; to `spent` is added the CPU time up to each boundary from the one before."""
     here = of_this_process()
@@ -154,29 +152,22 @@ def _night(
 
     with open_night(settings, here, isolate=isolate, tell=tell) as opening:
         tell("opened")
-
-        def admit(date: str, run: str) -> AdmittedRecords:
-            found = opening.admit(date, run)
-            told(found)
-            return found
-
-        return run_night(replace(opening, admit=admit))
+        return run_night(opening)
 
 
 # -- a night with little that is new ------------------------------------------------------------------------------
 
 
 def _increment() -> Iterator[BenchmarkRow]:
-    judged: list[int] = []
     spent: dict[str, float] = {}
     with TemporaryDirectory() as folder:
         inside = Path(folder) / "in"
         write(inside, FULL)
         settings = _settings(folder, night="2026-11-22")
-        full = _night(settings, spent, told=lambda found: judged.append(found.looked_at))
+        full = _night(settings, spent)
         write(inside, FULL // 100, FULL)
-        little = _night(_next(settings, "2026-11-23"), told=lambda found: judged.append(found.looked_at))
-        none = _night(_next(settings, "2026-11-24"), told=lambda found: judged.append(found.looked_at))
+        little = _night(_next(settings, "2026-11-23"))
+        none = _night(_next(settings, "2026-11-24"))
     share, idle = (100 * one.cpu_seconds / full.cpu_seconds for one in (little, none))
     yield row(NAME, f"work of a night with 1 % new / that of the full one, {FULL:,} transcripts", share, "%", at_most=3)
     yield row(NAME, "work of a night with nothing new / that of the full one", idle, "%")
@@ -184,16 +175,13 @@ def _increment() -> Iterator[BenchmarkRow]:
     yield row(NAME, f"CPU of the night with {FULL // 100} new ones", little.cpu_seconds, "s")
     for stage, seconds in _by_stage(spent).items():
         yield row(NAME, f"of the full night, {stage}, a transcript", 1_000 * seconds / FULL, "ms")
-    yield row(NAME, "drafts judged in the night with 1 % new / in the full one", 100 * judged[1] / judged[0], "%")
-    yield row(NAME, "drafts judged in the night with nothing new", judged[2], "", at_most=0)
 
 
 # -- room ---------------------------------------------------------------------------------------------------------
 
 PARTS = {
     "ledgers": "ledger",
-    "blobs": "artifacts and facts",
-    "facts": "shelves of facts",
+    "blobs": "artifacts",
     "keys": "data keys",
     "steward": "batches and nights",
 }

@@ -164,9 +164,9 @@ def lines(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
         named = [f"**{gate}**" if gate in row.defect.gates else gate for gate in row.red]
         broke = [f"({len(row.verdict.errors)} scenarios broke off)"] if row.verdict.errors else []
-        made.append((row.name, f"`{row.defect.file}`", row.defect.suite, ", ".join([*named, *broke]) or "none"))
+        made.append((row.name, row.defect.suite, ", ".join([*named, *broke]) or "none"))
     yield ""
-    yield from table(("defect", "in", "suite", "gates that turn red"), sorted(made, key=lambda row: row[2]), texts=4)
+    yield from table(("defect", "suite", "gates that turn red"), sorted(made, key=lambda row: row[1]), texts=3)
     yield ""
 
 

@@ -333,6 +333,7 @@ def figures(read: list[Module]) -> dict[str, float]:
         "values a build passes on": len(carriers("build")),
         "values a night passes on": len(carriers("night")),
         "words of docs": sum(len(path.read_text(encoding="utf-8").split()) for path in tracked("docs/*.md")),
+        "words of the README": len((ROOT / "README.md").read_text(encoding="utf-8").split()),
         "comment lines, %": round(100 * sum(line.lstrip().startswith("#") for line in sources) / total, 1),
     }
 

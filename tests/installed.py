@@ -58,7 +58,8 @@ INDENTED = re.compile(r"^    (?:\$ )?(ctxsteward [^\n]*)$", re.MULTILINE)
 IN_TABLE = re.compile(r"\| `(ctxsteward [^`]+)` \|$", re.MULTILINE)
 
 IMPORTS_ONLY = {
-    "durability.md": "its store is a bucket; tests/test_durability_doc.py runs it on a server of S3",
+    "guide-fastapi.md": "its service asks a model; tests/test_docs.py answers",
+    "keep-a-store.md": "its store is a bucket; tests/test_durability_doc.py runs it on a server of S3",
     "guide-nightly-steward.md": "its line asks a store of which a night was run",
 }
 """Pages of whose Python only the imports are run, and why."""
@@ -68,6 +69,9 @@ ABSENT = ["google"]
 """SDKs that no extra brings."""
 ELSEWHERE = {
     "curl": "asks the service, which `served` does",
+    "python -m uvicorn": "listens; tests/test_docs.py starts it",
+    "for sight": "asks that service",
+    "kill": "ends that service",
     "ctxsteward serve --": "listens; `served` starts it",
     "ctxsteward mcp": "reads a client's messages",
     "prefect": "a server of Prefect",
@@ -80,7 +84,7 @@ ELSEWHERE = {
     "30 7": "a line for cron",
     "ctxsteward steward run --transcripts s3": "reads a bucket",
     "ctxsteward steward propose profile.yaml": "needs a profile of the reader's",
-    "ctxsteward view --static pages": "needs a store; the README shows it again, of one that it built",
+    "ctxsteward view --static pages": "needs a store; `install.md` shows it again, of one that it built",
     "ctxsteward demo": "`tests.package` runs it",
     "ctxsteward evals run all": "plays for minutes; each suite is played by `make evals`",
     "ctxsteward evals run goal-continuity": "plays for minutes; each suite is played by `make evals`",
@@ -102,6 +106,7 @@ STANDS_FOR = {
     "/etc/ctxsteward/": "",
     "--gate  ": "  ",
     "logs/chats": "runs.jsonl",
+    "report transcript": "report runs",
     " --profile profile.yaml": "",
 }
 """Placeholders of indented lines, and what is there in their place."""

@@ -10,9 +10,15 @@ where other processes ran the tests.
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
+import pytest
+
+_ROOT = Path(__file__).parents[1]
+_LINTERS_FOLDER = _ROOT / ".venv-docs" / "bin"
 _SYSTEM, _MAKE = ".ci/run", "make "
 _REASON = re.compile(r"(?:Skipped: )?needs (?P<what>[^:]+): (?P<how>.+)", re.DOTALL)
 
@@ -40,6 +46,15 @@ LINTERS = needs("linters and the site's builder", "make linters")
 CLIENTS = needs("generated clients", "make clients")
 PUBLIC_DATA = needs("public data sets", "put them in ../shared")
 CLAUDE_SDK = needs("claude-agent-sdk (168 MB)", "CTXSTEWARD_CLAUDE_SDK=PYTHON names an interpreter that has it")
+
+
+def judged(linter: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """What a linter says; skipped where it is not installed."""
+    if not (_LINTERS_FOLDER / linter).exists():
+        pytest.skip(LINTERS)
+    return subprocess.run(
+        [_LINTERS_FOLDER / linter, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=_ROOT
+    )
 
 
 def skip_line(reasons: Iterable[str]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -21,22 +20,12 @@ from ruamel.yaml import YAML
 
 from ctxsteward.console.cli import cli
 
-from .needs import LINTERS as LINTERS_NEEDED
+from .needs import judged
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
-LINTERS = ROOT / ".venv-docs" / "bin"
 DOCKERFILE, COMPOSE = DEPLOY / "Dockerfile", DEPLOY / "compose.yaml"
 MANIFESTS = sorted(path for path in (DEPLOY / "kubernetes").glob("*.yaml") if path.name != "kustomization.yaml")
-
-
-def judged(linter: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """What a linter says; skipped where it is not installed."""
-    if not (LINTERS / linter).exists():
-        pytest.skip(LINTERS_NEEDED)
-    return subprocess.run(
-        [LINTERS / linter, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
-    )
 
 
 def documents(path: Path) -> list[Any]:

@@ -13,22 +13,12 @@ import pytest
 from ruamel.yaml import YAML
 
 from . import package, typed_names
-from .needs import LINTERS as LINTERS_NEEDED
+from .needs import LINTERS as LINTERS_NEEDED, judged
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
-LINTERS = ROOT / ".venv-docs" / "bin"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-
-def judged(linter: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """What a linter says; skipped where it is not installed."""
-    if not (LINTERS / linter).exists():
-        pytest.skip(LINTERS_NEEDED)
-    return subprocess.run(
-        [LINTERS / linter, *arguments], capture_output=True, text=True, timeout=120, check=False, cwd=ROOT
-    )
 
 
 # -- workflows and forms -----------------------------------------------------------------------------------
@@ -118,9 +108,9 @@ def test_the_version_is_the_same_wherever_it_stands() -> None:
         assert re.findall(pattern, (ROOT / path).read_text(encoding="utf-8")) == [PROJECT["version"]], path
 
 
-def test_the_readme_names_every_extra_and_no_other() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("\n## Install\n")[2].partition("\n## ")[0]
+def test_the_page_of_extras_names_every_extra_and_no_other() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Extras\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`\[([\w-]+)\]`", row)}
     assert named == set(PROJECT["optional-dependencies"])

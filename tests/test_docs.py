@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import shutil
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -34,9 +36,14 @@ from benchmarks.rows import BenchmarkRow
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.documents import block_of, markers, with_block
 from ctxsteward.evals.suites.catalogue import NAMES, suite_named
+from ctxsteward.schemas import errors
+from ctxsteward.schemas.findings import FINDING_KINDS
 
+from .model_server import ModelServer
+from .needs import CURL_AND_JQ
 from .scripted_providers import install
 from .shell import Shell
+from .test_guide_nightly_steward import shown
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "console" / "ctxsteward" / "console" / "data"
@@ -84,7 +91,7 @@ def test_the_readme_prints_what_it_says() -> None:
 
 ELSEWHERE = {
     "README.md": "tests/test_docs.py::test_the_readme_prints_what_it_says",
-    "durability.md": "tests/test_durability_doc.py::test_the_python_prints_what_it_says",
+    "keep-a-store.md": "tests/test_durability_doc.py::test_the_python_prints_what_it_says",
     "guide-evals-in-ci.md": "tests/test_guide_evals_in_ci.py::test_the_guide_shows_a_strategy_fail_and_another_pass",
     "guide-integrations.md": "tests/envelope/integrations/test_clients.py::test_the_guide_is_true",
     "guide-nightly-steward.md": "tests/test_guide_nightly_steward.py::"
@@ -122,11 +129,42 @@ def test_a_page_prints_what_it_says(page: Path, tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     if page.name == "guide-chat-service.md":
-        monkeypatch.setitem(
-            sys.modules, "google", ModuleType("google")
-        )  # `install` sets another; this one's place is restored
+        monkeypatch.setitem(sys.modules, "google", ModuleType("google"))  # `install` sets another; it is restored
         install(monkeypatch.setattr)
-    assert run_python(page, {"__name__": page.stem}) > 0
+    with ModelServer() as server:  # stands for the provider where a page has OpenAI's own client
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        assert run_python(page, {"__name__": page.stem}) > 0
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("sh", "curl", "jq"))), reason=CURL_AND_JQ)
+def test_the_tutorials_service_survives_its_death_and_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    (tmp_path / "trips").mkdir()
+    (service,) = re.findall(r"`service\.py`:\n\n```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "trips" / "service.py").write_text(service)
+    shell = Shell(tmp_path / "trips", {"API": f"http://127.0.0.1:{port}"})
+    commands = shown(page)
+    try:
+        for command, printed in commands:
+            assert (command, shell.run(command.replace("8732", port)).stdout) == (command, printed)
+    finally:
+        shell.run("kill $(cat pid)")
+    assert sum(command.startswith("kill") for command, _ in commands) == 2
+
+
+def test_every_finding_and_error_has_a_remedy() -> None:
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    rows = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    raised = {name for name, error in vars(errors).items() if getattr(error, "__module__", "") == errors.__name__}
+    assert {*FINDING_KINDS, *(name for name in raised if name[0].isupper())} - rows - {
+        "ContextError",
+        "StoreError",
+    } == set()
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
@@ -196,15 +234,15 @@ def test_the_tests_that_a_document_names_exist() -> None:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Runs commands of the README in a folder of its own."""
-    return Shell(tmp_path_factory.mktemp("readme"), {"DATA": str(DATA)})
+    """Runs commands of a page in a folder of its own."""
+    return Shell(tmp_path_factory.mktemp("commands"), {"DATA": str(DATA)})
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no POSIX shell")
-def test_the_readmes_commands_run_and_print_what_it_says(shell: Shell) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    examples = re.findall(r"\| `(ctxsteward [^`]+)` \|$", readme, re.MULTILINE)
-    listed = re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE)
+def test_the_table_of_commands_lists_each_command_and_its_examples_run(shell: Shell) -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    examples = re.findall(r"\| `(ctxsteward [^`]+)` \|$", page, re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
     known = re.findall(r"^  (\w+)  ", shell.run("ctxsteward --help").stdout.split("Commands:")[1], re.MULTILINE)
     assert sorted(listed) == sorted(known)
     for command in examples:
@@ -264,11 +302,17 @@ def test_a_table_goes_between_the_markers_and_touches_nothing_else() -> None:
 
 
 def test_rows_of_benchmarks_that_did_not_run_stay_in_the_table() -> None:
-    imported = BenchmarkRow(bench="import", what="i", value="1 s", bar="", ok=None)
-    warm = BenchmarkRow(bench="warm", what="w", value="1 ms", bar="", ok=None)
+    imported = BenchmarkRow(bench="import", what="i", value="1 s", bar="≤ 2", ok=True)
+    warm = BenchmarkRow(bench="warm", what="w", value="1 ms", bar="≤ 2", ok=True)
     both = "\n".join(bench_block("", [imported, warm]))
     assert "\n".join(bench_block(both, [imported])) == both
     assert "\n".join(bench_block(both, [replace(imported, value="2 s")])) == both.replace("1 s", "2 s")
+
+
+def test_a_row_without_a_bar_is_written_where_a_page_quotes_it() -> None:
+    plain = BenchmarkRow(bench="warm", what="w", value="1 ms", bar="", ok=None)
+    rows = [plain, replace(plain, what="append in a folder, p50 of 200 turns"), replace(plain, what="m", bar="≤ 0")]
+    assert [line.split(" | ")[1] for line in bench_block("", rows) if "warm" in line] == [row.what for row in rows[1:]]
 
 
 def test_a_file_without_markers_is_refused_before_anything_runs(

@@ -1,4 +1,4 @@
-"""`docs/durability.md`: every test it names exists, its Python and its commands run, its lists are the program's.
+"""`docs/durability.md`: every test it names exists, its lists are the program's; `docs/keep-a-store.md` runs.
 
 The Python runs against a local S3 server, with its places in a folder of the test's.
 """
@@ -24,6 +24,7 @@ from .test_docs import run_python
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "durability.md"
+HOW_TO = ROOT / "docs" / "keep-a-store.md"
 DOCS = [PAGE, *(ROOT / "docs" / "design").glob("*.md")]
 STORE = '"s3://acme-context/chat?region=eu-central-1"'
 PLACE = "/var/lib/chat"
@@ -74,18 +75,19 @@ def test_the_python_prints_what_it_says(
 ) -> None:
     monkeypatch.setenv("CTXSTEWARD_MASTER_KEY", "0f" * 32)
     monkeypatch.setenv("CTXSTEWARD_MASTER_KEY_SEAL_ID", "1")
-    assert text().count(STORE) == 1
-    page = tmp_path / PAGE.name
-    uri = moto.another_bucket().uri("chat")
-    page.write_text(text().replace(STORE, repr(uri)).replace(PLACE, str(tmp_path)), encoding="utf-8")
-    assert run_python(page, {"__name__": "durability"}) >= 5
+    how_to = HOW_TO.read_text(encoding="utf-8")
+    assert how_to.count(STORE) == 1
+    page = tmp_path / HOW_TO.name
+    bucket = repr(moto.another_bucket().uri("chat"))
+    page.write_text(how_to.replace(STORE, bucket).replace(PLACE, str(tmp_path)), encoding="utf-8")
+    assert run_python(page, {"__name__": "keep"}) >= 5
 
 
 def test_the_commands_for_cron_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with open_store("file:context") as store:
         store.session("chat-42", tenant="acme").append({"role": "user", "content": "Where is my order?"})
-    lines = re.findall(r"&& ctxsteward (.+)$", text(), re.MULTILINE)
+    lines = re.findall(r"&& ctxsteward (.+)$", HOW_TO.read_text(encoding="utf-8"), re.MULTILINE)
     assert [line.split()[:2] for line in lines] == [["store", "fsck"], ["store", "gc"]]
     for line in lines:
         done = CliRunner().invoke(cli, shlex.split(line.replace(r"$(date +\%u)", "3")))

@@ -45,51 +45,44 @@ def readme_block() -> list[str]:
     demo = json.loads(CliRunner().invoke(cli, ["demo", "--json"]).stdout)
     cost = block_of((ROOT / "docs" / "cost.md").read_text(encoding="utf-8"), "cost")
     runs = table_rows(cost[cost.index("**all: 122 runs, 1,393 calls, budget 4,000 tokens") :].split("\n\n**")[0])
-    price = {row[0]: row[4] for row in runs}
+    price = {row[0]: row[2] for row in runs}
     shown = {(row[0], row[1]): row[2] for row in rows("selection.md", "recall") if len(row) > 2}
-    (night,) = (row[2] for row in rows("benchmarks.md", "bench") if row[1].startswith("work of a night with 1 % new /"))
+    milliseconds = {row[0]: row[-1] for row in rows("benchmarks.md", "peers")[1:] if len(row) > 2}
+    others = {name: ms for name, ms in milliseconds.items() if name != "everything" and not name.startswith("ours")}
+    fastest = min(others, key=lambda name: float(others[name]))
     table = [
         (
-            f"prompt tokens of the demo's {demo['calls']} calls",
-            f"{demo['sent_tokens']:,}",
-            f"whole history: {demo['full_history_tokens']:,}",
-            "`make demo`",
-        ),
-        (
-            "the same with a provider's prompt cache priced in",
+            f"prompt tokens of the demo's {demo['calls']} calls, prompt cache priced in",
             f"{demo['sent_priced_tokens']:,}",
             f"whole history: {demo['full_history_priced_tokens']:,}",
-            "`make demo`",
         ),
         (
-            "cost of 122 public agent runs, whole history = 1, 4,000 tokens",
+            "[cost](docs/cost.md) of 122 public agent runs, whole history = 1, 4,000 tokens",
             price["ours"],
             f"window of 5 steps: {price['window of 5 steps']}",
-            "[cost](docs/cost.md)",
+        ),
+        (
+            "[LoCoMo](docs/selection.md), development half: evidence shown in 900 tokens",
+            f"{shown['heuristic, defaults', '900']} %",
+            f"sliding window: {shown['recency', '900']} %",
         ),
         *(
             (
-                f"LoCoMo, development half: evidence shown in {size} tokens",
-                f"{shown['heuristic, defaults', size]} %",
-                f"sliding window: {shown['recency', size]} %",
-                "[recall](docs/selection.md)",
-            )
-            for size in ("900", "4,000")
-        ),
-        *(
-            (
-                f"{what}, held-out half: evidence shown in 4,000 tokens",
+                f"[BEAM](docs/selection.md#long-messages), {what}, held-out half: evidence shown in 4,000 tokens",
                 *chats(asked),
-                "[recall](docs/selection.md#long-messages)",
             )
-            for what, asked in (("BEAM, words of users", "user"), ("BEAM, long replies of assistants", "assistant"))
+            for what, asked in (("words of users", "user"), ("long replies of assistants", "assistant"))
         ),
-        ("work of a night with 1 % new transcripts", night, "full night: 100 %", "[benchmarks](docs/benchmarks.md)"),
+        (
+            "[CPU](docs/benchmarks.md#beside-other-libraries) of a recalling call after 5,000 messages",
+            f"{milliseconds['ours']} ms",
+            f"fastest other library, {fastest}: {others[fastest]} ms",
+        ),
     ]
     return [
         "",
-        "| figure | ctxsteward, default settings | beside it | page |",
-        "|---|---:|---:|---|",
+        "| figure | ctxsteward, default settings | beside it |",
+        "|---|---:|---:|",
         *(f"| {' | '.join(row)} |" for row in table),
         "",
     ]
@@ -111,12 +104,22 @@ def test_no_figure_of_the_readme_stands_outside_its_blocks() -> None:
     assert outside_blocks((ROOT / "README.md").read_text(encoding="utf-8")) == []
 
 
+def test_the_presets_of_budgets_quote_the_tables() -> None:
+    page = (ROOT / "docs" / "choose-a-budget.md").read_text(encoding="utf-8")
+    shown = {row[1]: row[2] for row in rows("selection.md", "recall") if row[0] == "heuristic, defaults"}
+    asked = [
+        *re.findall(r"(\S+ %) (?:of the evidence|of it)", page),
+        *re.findall(r"(\S+ %)(?: \(held-out| \(\[fig)", page),
+    ]
+    assert asked == [f"{shown['900']} %", f"{shown['4,000']} %", chats("user")[0], chats("assistant")[0]]
+
+
 @pytest.mark.parametrize("sender", ["ours", "ours, no recall"])
 def test_what_ours_costs_is_one_figure_on_all_pages(sender: str) -> None:
     """The pages count a little apart (one request head more or less): by less than what they print."""
     page = block_of((ROOT / "docs" / "cost.md").read_text(encoding="utf-8"), "cost")
     table = page[page.index("**all: 122 runs, 1,393 calls, budget 4,000 tokens") :].split("\n\n**")[0]
-    (cost,) = (row[4] for row in table_rows(table) if row[0] == sender)
+    (cost,) = (row[2] for row in table_rows(table) if row[0] == sender)
     (beside,) = (row[2] for row in rows("benchmarks.md", "peers") if row[0] == sender)
     assert float(beside) == pytest.approx(float(cost), abs=0.011)
 
@@ -128,7 +131,7 @@ def test_prose_about_cost_quotes_no_other_figure_than_the_tables() -> None:
         (shipped,) = (row for row in chosen if row[0] == name)
         for size, quoted in (("900", shipped[1]), ("4,000", shipped[3])):
             table = page[page.index(f"**tau-bench: 100 runs, 1,163 calls, budget {size} tokens") :]
-            assert float(next(row for row in table_rows(table) if row[0] == sender)[4]) == float(quoted)
+            assert float(next(row for row in table_rows(table) if row[0] == sender)[2]) == float(quoted)
 
 
 def test_the_sizing_of_a_deployment_stands_on_measured_figures() -> None:

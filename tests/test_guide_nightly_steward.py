@@ -157,8 +157,8 @@ def test_the_guides_figures_are_those_of_the_program() -> None:
     for told in (
         f"only if it is worth {MARGIN:.0%} more".replace("%", " %"),
         f"fitted to {LOW_TOKENS}-{HIGH_TOKENS} tokens",
-        f"halves in {days['fact']:.0f} days (corrections, facts), {days['preference']:.0f} (preferences), "
-        f"{days['decision']:.0f} (decisions, tool errors), {days['eval_failure']:.0f} (eval failures), "
+        f"halves in {days['correction']:.0f} days (corrections), {days['preference']:.0f} (preferences), "
+        f"{days['tool_fix']:.0f} (tool errors, practices), {days['eval_failure']:.0f} (eval failures), "
         "counted from when",
         f"an overlap of {OVERLAP_SECONDS / 3600:.0f} hours",
     ):

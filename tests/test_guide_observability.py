@@ -1,7 +1,5 @@
 """The guide to observability tells the truth: its Python prints what it says, its commands and options exist.
 
-Its tables are compared with the instruments and the rules in `tests/dashboards`.
-
 Its Python sets up an SDK, which a process does once, so it runs in one of its own.
 """
 

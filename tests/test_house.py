@@ -65,7 +65,7 @@ def test_models_are_frozen_and_take_no_field_they_do_not_know() -> None:
         (module.name, node) for module in house.modules() for node in module.nodes if isinstance(node, ast.ClassDef)
     ]
     models = [(name, node) for name, node in classes if "BaseModel" in map(ast.unparse, node.bases)]
-    assert len(models) > 30
+    assert len(models) > 5
     open_ones = []
     for name, node in models:
         (config,) = [
@@ -77,7 +77,7 @@ def test_models_are_frozen_and_take_no_field_they_do_not_know() -> None:
         open_ones += [] if "extra='forbid'" in config else [node.name]
     assert open_ones == ["Watermark"]
     heirs = [node for _, node in classes if "FrozenModel" in map(ast.unparse, node.bases)]
-    assert len(heirs) > 30
+    assert len(heirs) > 80
     assert [node.name for node in heirs if re.search(r"\b(frozen|extra)=", ast.unparse(node))] == []
 
 

@@ -18,7 +18,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.console.cli import cli
+from ctxsteward.schemas.findings import FINDING_KINDS
 
+from .dashboards.definitions import ALERTS, INSTRUMENTS
 from .examples import examples
 from .needs import LINTERS
 
@@ -137,12 +139,13 @@ def test_the_navigation_begins_with_what_users_do(site: object) -> None:
         "Guides",
         "Concepts",
         "Reference",
-        "Figures",
-        "Design notes",
         "Examples",
         "Project",
+        "Maintainers",
     ]
-    assert paths(groups[1])[:3] == ["guide-chat-service.md", "guide-nightly-steward.md", "guide-evals-in-ci.md"]
+    assert paths(groups[0]) == ["index.md", "tutorial.md", "how-to.md", "install.md", "when-not-to-use-it.md"]
+    assert paths(groups[1])[:3] == ["choose-a-budget.md", "guide-chat-service.md", "guide-fastapi.md"]
+    assert {"benchmarks.md", "design/index.md", "mutation-score.md"} < set(paths(groups[-1]))
 
 
 def test_a_link_leads_on_the_site_to_what_it_leads_to_in_the_repository(site: object) -> None:
@@ -229,6 +232,17 @@ def test_every_published_schema_has_a_page_with_its_properties(site: object) -> 
         text = site.pages[f"reference/schemas/{path.name.partition('.')[0]}.md"].text  # type: ignore[attr-defined]
         for name in json.loads(path.read_text(encoding="utf-8")).get("properties", {}):
             assert f"| `{name}` |" in text, (path.name, name)
+
+
+def test_every_instrument_and_alert_is_in_the_reference(site: object) -> None:
+    text = site.pages["reference/telemetry.md"].text  # type: ignore[attr-defined]
+    assert [one.name for one in INSTRUMENTS if f"| `{one.name}` |" not in text] == []
+    assert [alert["alert"] for alert in ALERTS if f"| `{alert['alert']}` |" not in text] == []
+
+
+def test_a_finding_has_an_anchor(site: object) -> None:
+    text = site.staged(site.pages["troubleshooting.md"])  # type: ignore[attr-defined]
+    assert [kind for kind in FINDING_KINDS if f'<a id="{kind}"></a>`{kind}`' not in text] == []
 
 
 def test_a_flow_chart_is_drawn_and_what_cannot_be_drawn_is_refused() -> None:

@@ -7,9 +7,8 @@ Log `envelope.address` and `sealed_request(...)` with each call; they are all th
 
 import json
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store, rebuild
 from ctxsteward.envelope.audit import audit, sealed_request
-from ctxsteward.envelope.building.builder import rebuild
 
 
 def main() -> None:

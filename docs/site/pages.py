@@ -23,12 +23,23 @@ from xml.sax.saxutils import escape
 ROOT = Path(__file__).resolve().parents[2]
 START = "README.md"
 PROJECT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "ARCHITECTURE.md")
-FIRST_GUIDES = ("guide-chat-service", "guide-nightly-steward", "guide-evals-in-ci")
-"""One for each kind of user; other guides follow by name."""
-MEASURED = frozenset(("benchmarks", "cost", "discrimination", "mutation-score", "sealed-split", "selection", "steward"))
-"""Pages that are mostly figures. Any other page that is no guide is a concept."""
+FIRST_PAGES = ("index", "tutorial", "how-to", "install", "when-not-to-use-it")
+"""What a new user reads."""
+FIRST_GUIDES = (
+    "choose-a-budget",
+    "guide-chat-service",
+    "guide-fastapi",
+    "guide-integrations",
+    "troubleshooting",
+    "keep-a-store",
+)
+"""Guides that most users need; others follow by name."""
+MAINTAINED = frozenset(
+    ("architecture", "benchmarks", "contributing", "discrimination", "mutation-score", "sealed-split")
+)
+"""Pages for who works on the code, besides the design notes. Any other page that is no guide is a concept."""
 
-FOLDERS = {"reference/api": "Python", "reference/schemas": "JSON Schemas"}
+FOLDERS = {"reference/api": "Python", "reference/schemas": "JSON Schemas", "design": "Design notes"}
 """Groups within a group."""
 
 FENCE = re.compile(r"^(?P<mark>```+|~~~+)(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=mark)[ ]*$", re.MULTILINE | re.DOTALL)
@@ -181,6 +192,12 @@ def _fence(found: re.Match[str]) -> str:
     return found[0].replace(found["info"], language, 1) if more else found[0]
 
 
+def _anchored(cell: re.Match[str]) -> str:
+    """The first cell of a row, with an anchor for each finding or error that it names."""
+    named = re.sub(r"`(\w+)`", r'<a id="\1"></a>`\1`', cell[1])
+    return f"| {named} |"
+
+
 class Site:
     """All pages, and where links lead."""
 
@@ -199,6 +216,8 @@ class Site:
     def staged(self, page: SitePage) -> str:
         """Its text for the site."""
         text = FENCE.sub(_fence, page.text)
+        if page.path == "troubleshooting.md":
+            text = re.sub(r"^\| (`.*?) \|", _anchored, text, flags=re.MULTILINE)
         if page.source is None or page.path.endswith("/index.md") or page.path.startswith("examples/"):
             return text
         return outside_code(text, lambda plain: LINK.sub(lambda found: self._moved(page, found), plain))
@@ -224,17 +243,15 @@ class Site:
     def navigation(self) -> list[dict[str, object]]:
         """Groups of pages, in the order of the site."""
         groups: dict[str, list[str]] = {
-            name: []
-            for name in ("Start", "Guides", "Concepts", "Reference", "Figures", "Design notes", "Examples", "Project")
+            name: [] for name in ("Start", "Guides", "Concepts", "Reference", "Examples", "Project", "Maintainers")
         }
         for page in self.pages.values():
             groups[self._group(page)].append(page.path)
-        order = {f"{name}.md": at for at, name in enumerate(FIRST_GUIDES)}
-        groups["Guides"].sort(key=lambda path: (order.get(path, len(order)), path == "deploy.md", path))
-        nav: list[dict[str, object]] = [{"Start": "index.md"}]
+        order = {f"{name}.md": at for at, name in enumerate((*FIRST_PAGES, *FIRST_GUIDES))}
+        nav: list[dict[str, object]] = []
         for name, paths in groups.items():
-            paths.sort(key=lambda path: not path.endswith("index.md"))
-            if name != "Start" and paths:
+            paths.sort(key=lambda path: (order.get(path, len(order)), not path.endswith("index.md"), path))
+            if paths:
                 nav.append({name: self._entries(paths)})
         return nav
 
@@ -255,15 +272,15 @@ class Site:
 
     def _group(self, page: SitePage) -> str:
         folder, stem = posixpath.dirname(page.path), Path(page.path).stem
-        if page.path == "index.md":
+        if page.path in {f"{name}.md" for name in FIRST_PAGES}:
             return "Start"
-        if folder.startswith(("reference", "design", "examples")):
-            return {"r": "Reference", "d": "Design notes", "e": "Examples"}[folder[0]]
-        if page.source in PROJECT_PAGES and page.source != "ARCHITECTURE.md":
+        if folder.startswith("design") or stem in MAINTAINED:
+            return "Maintainers"
+        if folder.startswith(("reference", "examples")):
+            return folder.partition("/")[0].capitalize()
+        if page.source in PROJECT_PAGES:
             return "Project"
-        if stem.startswith("guide-") or stem == "deploy" or page.text.startswith("# Guide"):
-            return "Guides"
-        return "Figures" if stem in MEASURED else "Concepts"
+        return "Guides" if stem.startswith("guide-") or stem in (*FIRST_GUIDES, "deploy") else "Concepts"
 
 
 # -- flow charts ---------------------------------------------------------------------------------------------------

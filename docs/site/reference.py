@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import click
 import griffe
 from pages import ROOT, SitePage, slug
+from ruamel.yaml import YAML
 
 ROOMS = ("schemas", "envelope", "summarizers", "steward", "evals", "flows", "console")
 OPEN_MODULES = ("ctxsteward.envelope.aio", "ctxsteward.envelope.testing")
@@ -311,6 +312,53 @@ def command_page() -> SitePage:
     return SitePage("reference/cli.md", "Command line", "\n".join(command_part(cli, "ctxsteward")), None)
 
 
+# -- telemetry -----------------------------------------------------------------------------------------------------
+
+MOST_VALUES = 4
+SUFFIX = {"counter": "_total", "gauge": "", "histogram": "_seconds_bucket"}
+
+
+def label_values(values: tuple[str, ...] | int) -> str:
+    if isinstance(values, int):
+        return f"at most {values}"
+    more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES + 1 else ""
+    return ", ".join(values[:MOST_VALUES] if more else values) + more
+
+
+def alert_row(alert: dict[str, Any]) -> str:
+    """When a shipped alert fires, and what to do, as the file of alerts says it."""
+    (limit,) = re.findall(r" ([<>] [\d.]+)$", alert["expr"])
+    lasting = "" if alert["for"] == "0m" else f", for {alert['for']}"
+    summary = alert["annotations"]["summary"].removeprefix("{{ $labels.job }}: ")
+    remedy = alert["annotations"]["description"].removeprefix("At {{ $value }}. What to do: ").removesuffix(".")
+    return f"| `{alert['alert']}` | {summary} ({limit}{lasting}; {alert['labels']['severity']}) | {remedy} |"
+
+
+def telemetry_page() -> SitePage:
+    """Every instrument of the rooms, and every shipped alert."""
+    from ctxsteward.envelope import instruments as builds
+    from ctxsteward.envelope.audit import auditor as audits
+    from ctxsteward.evals import telemetry as evals
+    from ctxsteward.steward.night import telemetry as nights
+
+    body = ["# Instruments and alerts\n", "## Instruments\n"]
+    rows = ["| instrument | in Prometheus | labels | |", "|---|---|---|---|"]
+    for one in (
+        *builds.INSTRUMENTS,
+        builds.BUILD_DURATION,
+        builds.SELECTION_DURATION,
+        *audits.INSTRUMENTS,
+        *nights.INSTRUMENTS,
+        *evals.INSTRUMENTS,
+    ):
+        labels = "; ".join(f"`{name}`: {label_values(values)}" for name, values in one.labels.items())
+        rows.append(f"| `{one.name}` | `{one.name.replace('.', '_')}{SUFFIX[one.kind]}` | {labels} | {one.about} |")
+    alerts = YAML(typ="safe").load(ROOT / "docs" / "dashboards" / "alerts.yml")["groups"][0]["rules"]
+    body += ["\n".join(rows) + "\n", "## Alerts\n"]
+    body.append("\n".join(["| alert | when | what to do |", "|---|---|---|", *map(alert_row, alerts)]) + "\n")
+    return SitePage("reference/telemetry.md", "Instruments and alerts", "\n".join(body), None)
+
+
 # -- schemas -------------------------------------------------------------------------------------------------------
 
 
@@ -374,7 +422,7 @@ def schema_pages() -> Iterator[SitePage]:
 
 def reference_pages() -> list[SitePage]:
     """All of it, with a page that leads to the others."""
-    pages = [command_page(), *api_pages(), *schema_pages()]
+    pages = [command_page(), *api_pages(), telemetry_page(), *schema_pages()]
     rows = ["# Reference\n", "Made from the code by every build of these pages.\n"]
     rows += [f"- [{page.title}]({page.path.removeprefix('reference/')})" for page in pages]
     return [SitePage("reference/index.md", "Reference", "\n".join(rows) + "\n", None), *pages]

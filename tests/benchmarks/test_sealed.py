@@ -117,7 +117,9 @@ def test_the_figures_are_written_beside_those_of_ci(folder: Path) -> None:
         "",
         "| suite | figure | gate | `ci` | `sealed` | `sealed`, 95 % |",
         "|---|---|---|---:|---:|---:|",
-        "| `verbatim` | `last_user` | **falls short:** at least 1 | 100 % | 50 % | 40 % to 60 % |",
+        "| `verbatim` | `last_user` | at least 1 | 100 % | 50 % | 40 % to 60 % |",
+        "",
+        "0 other gates hold; the ledger has their figures.",
         "<!-- /sealed -->",
         "behind",
     ]

@@ -39,7 +39,7 @@ FILES = {
     "notes.txt": "Morning. Pager went off.\n",
     "flawed.yaml": "personas: x\n",
     "sales.yaml": "name: sales\npersona: Be kind.\n",
-    "desk.yaml": PROFILE,
+    "desk.yaml": PROFILE.replace("locked: true", "locked: false"),
     "empty.yaml": "",
     "bad.yaml": "store: x\n  - : [\n",
     "typo.yaml": "profil: desk\n",
@@ -98,7 +98,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         for name in ("demo.jsonl", "demo-profile.yaml"):
             copy(str(files("ctxsteward.console") / "data" / name), name)
         copy(shipped_folder() / "profile.yaml", "fern.yaml")
-        transcript(Path("logs/a.json"), "From now on answer in French, please.", "D'accord.")
+        for who in ("ada", "bob", "cem"):
+            transcript(Path(f"logs/{who}.json"), "From now on, keep your answers short.", "Yes.", principal=who)
         for args in (
             "build demo.jsonl",
             "backfill --snapshot --profile demo-profile.yaml --store file:held",
@@ -120,7 +121,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         future.close()
         of_desk, of_fern = people(Path("store")), people(Path("fern"))
         held = value("review", "--all", "--store", "file:fern")["records"]
-        records = {one["for"] == "everybody": one["id"] for one in held}
     return Folder(
         root,
         {
@@ -128,8 +128,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
             "TOKEN_OTTO": of_desk["otto"],
             "TOKEN_FERN": of_fern["ada"],
             "DESK": night["records"]["new"][0]["id"],
-            "RECORD": records[True],
-            "PERSONAL": records[False],
+            "RECORD": held[0]["id"],
             "NINES": "9" * 5_000,
             "LONG": "x" * 501,
         },

@@ -1,4 +1,4 @@
-"""The shipped dashboard and rules name instruments that exist, Grafana can read them, and the guide's tables agree."""
+"""The shipped dashboard and rules name instruments that exist, and Grafana can read them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.instruments import Instrument
-
 from .definitions import (
     ALERTS,
     DASHBOARD,
-    DOCS,
     INSTRUMENTS,
-    LIMIT,
     PANELS,
     RECORDINGS,
     alert_value,
@@ -24,9 +20,6 @@ from .definitions import (
     queries,
 )
 
-GUIDE = (DOCS / "guide-observability.md").read_text(encoding="utf-8")
-MOST_VALUES = 4
-"""Of a label, written out in the guide."""
 METRIC = re.compile(r"\b(?:context|audit|meta|drift|schema|eval)_\w+")
 
 
@@ -97,38 +90,3 @@ def test_every_rule_has_a_name_and_every_alert_a_limit() -> None:
     assert len(names) == len(set(names))
     assert all(alert_value(alert) != alert["expr"] for alert in ALERTS)
     assert {alert["labels"]["severity"] for alert in ALERTS} == {"page", "ticket"}
-
-
-def guide_table(name: str) -> list[str]:
-    rows = GUIDE[GUIDE.index(f"<!-- {name} -->") : GUIDE.index(f"<!-- /{name} -->")].splitlines()
-    return rows[3:]
-
-
-def label_values(values: tuple[str, ...] | int) -> str:
-    if isinstance(values, int):
-        return f"at most {values}"
-    more = f" and {len(values) - MOST_VALUES} more" if len(values) > MOST_VALUES + 1 else ""
-    return ", ".join(values[:MOST_VALUES] if more else values) + more
-
-
-def instrument_row(one: Instrument) -> str:
-    labels = "; ".join(f"`{name}`: {label_values(values)}" for name, values in one.labels.items())
-    return f"| `{one.name}` | `{prometheus_name(one)}` | {labels} | {one.about} |"
-
-
-def alert_row(alert: dict[str, Any]) -> str:
-    lasting = "" if alert["for"] == "0m" else f", for {alert['for']}"
-    (limit,) = LIMIT.findall(alert["expr"])
-    summary = alert["annotations"]["summary"].removeprefix("{{ $labels.job }}: ")
-    todo = alert["annotations"]["description"].removeprefix("At {{ $value }}. What to do: ").removesuffix(".")
-    return f"| `{alert['alert']}` | {summary} ({limit}{lasting}; {alert['labels']['severity']}) | {todo} |"
-
-
-def test_the_guide_lists_every_instrument() -> None:
-    assert guide_table("instruments") == [instrument_row(one) for one in INSTRUMENTS]
-
-
-def test_the_guide_lists_every_rule() -> None:
-    recorded = [f"| `{rule['record']}` | recorded | |" for rule in RECORDINGS]
-
-    assert guide_table("rules") == [*recorded, *map(alert_row, ALERTS)]

@@ -50,7 +50,7 @@ def claim(utterance: ReplayedUtterance, **fields: Any) -> Observation:
         "places": (MessageSpan(utterance.ref, 0, len(utterance.text.encode())),),
         "strength": "strict",
         "score": 0.8,
-        "reach": "user",
+        "reach": "shared",
         "principal": utterance.principal,
         "ts": utterance.ts,
         "extractor": "preferences/1",

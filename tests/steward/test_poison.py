@@ -1,4 +1,4 @@
-"""What users say wrongly reaches nobody but themselves, and no record rests on what a tool returned."""
+"""What few users say wrongly reaches nobody, and no record rests on what a tool returned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ctxsteward.envelope import Store
 from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
-from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
+from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest, lasting
 from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.observations.observation import Observation
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance
@@ -34,9 +34,7 @@ def session_of(number: int, who: str | None, texts: Sequence[str]) -> ReplayedTr
 
 def worst(transcript: ReplayedTranscript) -> tuple[Observation, ...]:
     """Every line a strict claim for everybody: what a harvester that is wholly fooled would say."""
-    return tuple(
-        claim(line, reach="shared", kind="fact", slot=("agent", "rule", "many")) for line in transcript.users()
-    )
+    return tuple(claim(line, kind="correction", slot=("agent", "rule", "many")) for line in transcript.users())
 
 
 def active_after(
@@ -45,21 +43,12 @@ def active_after(
     key = store.keys.address_key(TENANT)
     kept: list[Artifact] = []
     for transcript in transcripts:
-        kept += build_artifact(transcript, harvested(transcript), extractor=EXTRACTOR, key=key)  # type: ignore[operator]
+        found = lasting(harvested(transcript))  # type: ignore[operator]
+        kept += build_artifact(transcript, found, extractor=EXTRACTOR, key=key)
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         ledger.absorb(*kept)
         assert ledger.size().observations > 0
         return [one for one in ledger.records(JudgementContext(now=NOW)) if one.status == "active"], ledger
-
-
-def beyond(active: Iterable[MetaRecommendation], authors: set[str]) -> list[str]:
-    """Active records that reach somebody who did not say so."""
-    return [
-        one.text
-        for one in active
-        if (one.scope.user not in authors and not (one.scope.session or "").startswith("s"))
-        or one.kind in ("policy", "persona")
-    ]
 
 
 def test_there_are_enough_of_them() -> None:
@@ -67,40 +56,37 @@ def test_there_are_enough_of_them() -> None:
     assert sum(not text.isascii() for text in POISONS) >= 50
 
 
-@pytest.mark.parametrize("harvested", [harvest, worst], ids=["harvested", "wholly fooled"])
-class TestPoison:
-    def test_one_user_in_a_thousand_sessions_reaches_only_herself(self, harvested: object) -> None:
+def test_a_harvest_keeps_none_of_them() -> None:
+    assert [one for text in POISONS for one in lasting(harvest(session_of(1, "mallory", (text,))))] == []
+
+
+class TestAHarvesterThatIsWhollyFooled:
+    def test_one_user_in_a_thousand_sessions_reaches_nobody(self) -> None:
         with memory_store() as store:
             talks = (
                 session_of(number, "mallory", (POISONS[number % len(POISONS)], POISONS[(7 * number) % len(POISONS)]))
                 for number in range(SESSIONS)
             )
-            active, _ = active_after(store, talks, harvested)
-            assert beyond(active, {"mallory"}) == []
+            assert active_after(store, talks, worst)[0] == []
 
-    def test_one_less_than_k_who_collude_reach_only_themselves(self, harvested: object) -> None:
+    def test_one_less_than_k_who_collude_reach_nobody(self) -> None:
         with memory_store() as store:
             talks = (
                 session_of(number, ("mallory", "mordred")[number % 2], POISONS[number % 10 :: 10])
                 for number in range(60)
             )
-            active, _ = active_after(store, talks, harvested)
-            assert beyond(active, {"mallory", "mordred"}) == []
-            assert all(one.scope.is_shared is False for one in active)
+            assert active_after(store, talks, worst)[0] == []
 
-    def test_a_crowd_that_nobody_knows_is_one_voice(self, harvested: object) -> None:
+    def test_a_crowd_that_nobody_knows_is_one_voice(self) -> None:
         with memory_store() as store:
             talks = (session_of(number, None, POISONS[number % 20 :: 20]) for number in range(200))
-            active, _ = active_after(store, talks, harvested)
-            assert beyond(active, set()) == []
-            assert all(one.scope.session is not None for one in active)
+            assert active_after(store, talks, worst)[0] == []
 
-    def test_two_who_collude_and_a_crowd_are_three_voices_at_most_by_name(self, harvested: object) -> None:
+    def test_two_who_collude_and_a_crowd_are_three_voices_at_most_by_name(self) -> None:
         with memory_store() as store:
             whos = ("mallory", None, None, None)
             talks = (session_of(number, whos[number % 4], POISONS[number % 10 :: 10]) for number in range(120))
-            active, _ = active_after(store, talks, harvested)
-            assert beyond(active, {"mallory"}) == []
+            assert active_after(store, talks, worst)[0] == []
 
 
 def test_k_people_who_agree_do_reach_others() -> None:
@@ -108,9 +94,8 @@ def test_k_people_who_agree_do_reach_others() -> None:
     with memory_store() as store:
         talks = [session_of(number, f"u{number % 3}", ("The canteen opens at noon for all.",)) for number in range(3)]
         active, _ = active_after(store, talks, lambda talk: [replace(one, kind="preference") for one in worst(talk)])
-        assert [one.scope.is_shared for one in active] == [True]
-        claimed, _ = active_after(store, talks, worst)
-        assert {one.scope.user for one in claimed} == {"u0", "u1", "u2"}, "of the world nobody knows it by votes"
+        assert [one.text for one in active] == ["The canteen opens at noon for all."]
+        assert active_after(store, talks, worst)[0] == [], "of the world nobody knows it by votes"
 
 
 # -- what tools return ---------------------------------------------------------------------------------------
@@ -178,7 +163,7 @@ def active_of(talks: Iterator[ReplayedTranscript]) -> list[tuple[str, str]]:
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         key = store.keys.address_key(TENANT)
         for talk in talks:
-            ledger.absorb(*build_artifact(talk, harvest(talk), extractor=EXTRACTOR, key=key))
+            ledger.absorb(*build_artifact(talk, lasting(harvest(talk)), extractor=EXTRACTOR, key=key))
         return [(one.kind, one.text) for one in ledger.records(JudgementContext(now=NOW)) if one.status == "active"]
 
 
@@ -217,9 +202,7 @@ def test_a_harvester_that_is_wholly_fooled_by_tools_makes_nothing_active() -> No
         for number, text in enumerate((*poisons(), *poisons())):
             talk = result(text, number, trust=("tool_external", "tool_internal")[number % 2])
             lines = [line for line in talk.utterances if line.text in (text,)]
-            fooled = [claim(line, reach="shared", principal=f"u{number}") for line in lines]
+            fooled = [claim(line, principal=f"u{number}") for line in lines]
             ledger.absorb(*build_artifact(talk, fooled, extractor=EXTRACTOR, key=key))
-        records = list(ledger.records(JudgementContext(now=NOW)))
-        assert records
-        assert {one.status for one in records if one.scope.is_shared} <= {"candidate"}
-        assert [one.text for one in records if one.status == "active"] == []
+        assert ledger.size().components > 50
+        assert list(ledger.records(JudgementContext(now=NOW))) == [], "no person says any of it"

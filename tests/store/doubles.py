@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ctxsteward.envelope import Store
-from ctxsteward.envelope.testing import SimulatedClock
+from ctxsteward.evals.suites.kit.faulty_objects import SimulatedClock
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import ObjectInfo, ObjectStore, Patience, PutOutcome

@@ -21,8 +21,9 @@ from ctxsteward.schemas import (
 )
 
 if TYPE_CHECKING:
-    from .building.builder import EnvelopeBuilder as EnvelopeBuilder, rebuild as rebuild
+    from .building.builder import EnvelopeBuilder as EnvelopeBuilder
     from .building.past_calls import past_calls as past_calls
+    from .building.rebuild import rebuild as rebuild
     from .compaction.ahead import SummaryAhead as SummaryAhead
     from .compaction.policy import Policy as Policy
     from .envelope import PROVIDERS as PROVIDERS, Envelope as Envelope, Section as Section, verify_seal as verify_seal
@@ -56,8 +57,9 @@ else:  # A name is loaded at its first use, so that importing the package costs 
     __getattr__, __dir__, __all__ = lazy_loader.attach(
         __name__,
         submod_attrs={
-            "building.builder": ["EnvelopeBuilder", "rebuild"],
+            "building.builder": ["EnvelopeBuilder"],
             "building.past_calls": ["past_calls"],
+            "building.rebuild": ["rebuild"],
             "compaction.ahead": ["SummaryAhead"],
             "compaction.policy": ["Policy"],
             "envelope": ["Envelope", "PROVIDERS", "Section", "verify_seal"],

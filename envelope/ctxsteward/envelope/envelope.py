@@ -33,7 +33,6 @@ from ctxsteward.store.crypto.keyring import Keys, SealKey, address_of, code
 from .layout.composition import DynamicLayout, HeadLayout
 from .layout.fragments import Fragment
 from .layout.rows import RENDERER_VERSION
-from .tokens.budgets import HEAD_SECTIONS
 
 SCHEMA_VERSION = 1
 
@@ -152,36 +151,15 @@ def digest_of(
     tenant: str,
     session: str,
     profile_version: str | None,
-    head: HeadLayout,
     sections: Mapping[str, Section],
+    tools_digest: bytes,
     renderer: int = RENDERER_VERSION,
 ) -> bytes:
-    """What an envelope's address is made from."""
-    before = head_digested(tenant, session, profile_version, sections, renderer)
-    return digest_behind(before, sections["dynamic"], head.tools_digest)
-
-
-def head_digested(
-    tenant: str,
-    session: str,
-    profile_version: str | None,
-    sections: Mapping[str, Section],
-    renderer: int = RENDERER_VERSION,
-) -> bytes:
-    """The part of `digest_of` that changes with the head alone."""
+    """What an envelope's address is made from; `sections` in their order."""
     parts = [f"{SCHEMA_VERSION}\x00{renderer}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
-    for name in HEAD_SECTIONS:
-        parts += _digested(sections[name])
-    return b"\x01".join(parts)
-
-
-def digest_behind(head: bytes, dynamic: Section, tools_digest: bytes) -> bytes:
-    """`digest_of`, given what `head_digested` made of the head."""
-    return hashlib.sha256(b"\x01".join((head, *_digested(dynamic), tools_digest))).digest()
-
-
-def _digested(section: Section) -> tuple[bytes, bytes]:
-    return section.content, b"%d/%d/%d" % (section.tokens, section.budget_tokens, section.epoch)
+    for section in sections.values():
+        parts += (section.content, b"%d/%d/%d" % (section.tokens, section.budget_tokens, section.epoch))
+    return hashlib.sha256(b"\x01".join((*parts, tools_digest))).digest()
 
 
 ALGORITHM: Literal["HMAC-SHA-256"] = "HMAC-SHA-256"
@@ -277,8 +255,8 @@ def verify_seal(keys: Keys, seal: object, envelope: Envelope) -> bool:
         envelope.tenant,
         envelope.session,
         envelope.profile_version,
-        envelope.head,
-        dict(envelope.sections),
+        envelope.sections,
+        envelope.head.tools_digest,
         envelope.renderer,
     )
     address = address_of(keys.address_key(envelope.tenant), envelope.session, "envelope", digest)

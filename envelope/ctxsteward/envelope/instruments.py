@@ -7,7 +7,7 @@ from the beginning: a rate has something to be a rate of before the first event.
 
 The OpenTelemetry API is used once the process has loaded it, as setting up an SDK does, and never loaded here.
 
-`board()` holds the request path's instruments, all in `INSTRUMENTS`; the guide to observability has them as a table. Of
+`board()` holds the request path's instruments, all in `INSTRUMENTS`; the reference on the site has them as a table. Of
 them, a rate of `context.section_tokens` is a mean; `context.prefix_break` is explained in `telemetry.spans`;
 `context.cache_miss` counts stored envelopes, summaries and records that are missing, unreadable or stale and had to be
 regenerated, fetched elsewhere or done without. Beside them two histograms: `context.build.duration` (`outcome`) and

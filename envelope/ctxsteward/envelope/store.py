@@ -10,40 +10,36 @@
 everything else is in the object store for good. Where the journal lies outside the store, a write-behind drains it into
 the object store and never blocks a build.
 
-An `AddressLookup` finds what a tenant's journal holds by address: manifests of built envelopes, and compactions. What
-the journal lacks is looked for in the object store: in all sessions of the tenant, or in the one that is named.
-Everything is checked before it is served. Raises `ReferenceNotFound`, `Damaged`, `InputError`, `StoreError`.
+Raises `ReferenceNotFound`, `Damaged`, `InputError`, `StoreError`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, ReferenceNotFound
+from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError
 from ctxsteward.schemas.arguments import check_argument
-from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store import Journal, ObjectStore, process_forks as forking
+from ctxsteward.store.addresses import AddressLookup
 from ctxsteward.store.backend import JOURNAL_FOLDER, QUEUE_BYTES, Backend, open_location
 from ctxsteward.store.crypto.keyring import Keys
 from ctxsteward.store.derived_files import DerivedRows
 from ctxsteward.store.facts.fact_store import WAIT_SECONDS, FactLookup, FactStore
 from ctxsteward.store.journal.erasures import Eraser
-from ctxsteward.store.journal.events import WindowCompacted, from_record
-from ctxsteward.store.journal.log import Log, check, read_manifest
+from ctxsteward.store.journal.events import WindowCompacted
+from ctxsteward.store.journal.log import Log
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.names import checked_name
 from ctxsteward.store.objects.port import Patience
 from ctxsteward.store.profiles.text import Profile
 
 from .history.log_view import SessionLogView
-from .history.originals import report_in
 from .history.session import MemoryScope, Session, check_memory
 from .history.session_head import head_of, open_log
 from .layout.rows import random_nonce
@@ -59,11 +55,6 @@ if TYPE_CHECKING:
 CARDS_FILE = "cards.sqlite"
 """The index of context cards, beside the journal."""
 CLOSE_SECONDS = 5.0
-MIN_DIGITS, ALL_DIGITS = 8, 64
-"""Of an address, as a person may write it."""
-
-T = TypeVar("T")
-
 __all__ = ["JOURNAL_FOLDER", "Journal", "JournalRecord", "SessionKey", "Store", "open_store"]
 
 
@@ -249,15 +240,7 @@ class Store(Backend):
 
         Raises `ReferenceNotFound`, `Damaged`, `Erased`.
         """
-        if (stored := self._addressed.stored_report(address, tenant)) is not None:
-            return stored
-        try:
-            return self._addressed.compaction(address, tenant, session).report
-        except ReferenceNotFound:
-            report = report_in(self._addressed.manifest(address, tenant, session))
-            if report is None:
-                raise
-            return report
+        return self._addressed.report(address, tenant, session)
 
     # -- context cards ------------------------------------------------------------------------------------------
 
@@ -369,74 +352,3 @@ def _counter(given: Counter | None) -> Counter:
     from .tokens.tokenizer import DEFAULT_TOKENIZER, load_tokenizer
 
     return Counter(load_tokenizer(DEFAULT_TOKENIZER))
-
-
-class AddressLookup:
-    """Looks things up by address."""
-
-    def __init__(
-        self, journal: Journal, keys: Keys, write_behind: WriteBehind | None, findings: list[Finding] | None = None
-    ) -> None:
-        """`findings` are filled with what the last search could not read."""
-        self._journal, self._keys, self._write_behind = journal, keys, write_behind
-        self._findings: list[Finding] = [] if findings is None else findings
-
-    def whole(self, text: str, tenant: str, session: str | None) -> str:
-        """The address that these leading digits name; the text itself where they name none."""
-        if not MIN_DIGITS <= len(text) < ALL_DIGITS or not set(text) <= set("0123456789abcdef"):
-            return text
-        addresses = self._journal.matching(tenant, text)
-        if not addresses and self._write_behind is not None:
-            addresses = self._write_behind.stored_report_addresses(tenant, text)
-        addresses = addresses or self._found(tenant, session, lambda: self._journal.matching(tenant, text)) or []
-        if len(set(addresses)) > 1:
-            raise InputError(f"address {text}… is that of several records; write more of its digits")
-        return addresses[0] if addresses else text
-
-    def manifest(self, address: str, tenant: str, session: str | None) -> dict[str, Any]:
-        """The manifest of a built envelope."""
-        body = self._found(tenant, session, lambda: self._journal.get_manifest(tenant, address))
-        if body is None:
-            raise self._not_found(address, f"no envelope of tenant {tenant!r} has this address")
-        return read_manifest(self._keys.address_key(tenant), address, body)
-
-    def stored_report(self, address: str, tenant: str) -> CompressionReport | None:
-        """The report that this address names in the object store; None where the journal has it, or nobody has."""
-        if self._write_behind is None or not re.fullmatch(f"[0-9a-f]{{{ALL_DIGITS}}}", address):
-            return None
-        if self._journal.find(tenant, address) or self._journal.get_manifest(tenant, address) is not None:
-            return None
-        report = self._write_behind.stored_report(tenant, address)
-        return None if report is None else CompressionReport.model_validate(report)
-
-    def compaction(self, address: str, tenant: str, session: str | None) -> WindowCompacted:
-        """The compaction with this address."""
-        place = self._found(tenant, session, lambda: self._journal.find(tenant, address))
-        if place is None:
-            raise self._not_found(address, f"no compaction of tenant {tenant!r} has this address")
-        owner, position = place
-        record = next(iter(self._journal.read(SessionKey(tenant, owner), position, position + 1)), None)
-        if record is None:
-            raise Damaged(f"session {owner!r}: the compaction at position {position} is missing from the journal")
-        check(self._keys.address_key(tenant), owner, position, record)
-        event = from_record(record)
-        assert isinstance(event, WindowCompacted)
-        return event
-
-    def _not_found(self, address: str, what: str) -> ReferenceNotFound:
-        if self._findings:
-            first = self._findings[0]
-            what += f" among those that could be read; {len(self._findings)} could not: {first.field}: {first.text}"
-        return ReferenceNotFound(address[:16] + "…", "", what)
-
-    def _found(self, tenant: str, session: str | None, find: Callable[[], T]) -> T:
-        """What is found here; where that is nothing, what is found once the sessions have been read in."""
-        result = find()
-        self._findings.clear()
-        if result or self._write_behind is None:
-            return result
-        if session is None:
-            self._findings[:] = self._write_behind.all_readable(tenant)
-        else:
-            self._write_behind.readable(SessionKey(tenant, session))
-        return find()

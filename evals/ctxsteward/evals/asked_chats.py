@@ -17,11 +17,11 @@ Source: Tavakoli et al., BEAM (ICLR 2026), github.com/mohammadtavakoli78/BEAM.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Selector, open_store
 from ctxsteward.envelope.history.tool_groups import NewMessage
@@ -68,6 +68,11 @@ class AskedChat(NamedTuple):
     messages: tuple[NewMessage, ...]
     questions: tuple[ChatQuestion, ...]
 
+    @property
+    def wires(self) -> tuple[dict[str, Any], ...]:
+        """The messages as a provider takes them."""
+        return tuple(cast("dict[str, Any]", new.message) for new in self.messages)
+
 
 class ChatRecall(NamedTuple):
     """Percent of the evidence that a ranking shows at one budget, mean over questions."""
@@ -79,13 +84,6 @@ class ChatRecall(NamedTuple):
     assistant_passages: float
     user_questions: int
     assistant_questions: int
-
-
-class RoleShares(NamedTuple):
-    """Shares of a role's evidence that are shown, by question."""
-
-    whole: list[float]
-    passages: list[float]
 
 
 # -- the files -----------------------------------------------------------------------------------------------------
@@ -199,23 +197,22 @@ def measure_chats(
     """Measure a selector by budget: of recall only, or with `defaults` of the whole window at the shipped settings."""
     rows = []
     for budget_tokens in budgets_tokens:
-        users, assistants = RoleShares([], []), RoleShares([], [])
+        shares: dict[tuple[str, str], list[float]] = defaultdict(list)
         budgets = recall_budgets(budget_tokens, defaults=defaults)
         for chat in chats:
             tell(f"{budget_tokens} tokens, chat {chat.name}")
             for role, whole, passages in _shares(chat, selector(), budgets, tokenizer):
-                shares = users if role == "user" else assistants
-                shares.whole.append(whole)
-                shares.passages.append(passages)
+                shares[role, "whole"].append(whole)
+                shares[role, "passages"].append(passages)
         rows.append(
             ChatRecall(
                 budget_tokens,
-                _mean(users.whole),
-                _mean(assistants.whole),
-                _mean(users.passages),
-                _mean(assistants.passages),
-                len(users.whole),
-                len(assistants.whole),
+                _mean(shares["user", "whole"]),
+                _mean(shares["assistant", "whole"]),
+                _mean(shares["user", "passages"]),
+                _mean(shares["assistant", "passages"]),
+                len(shares["user", "whole"]),
+                len(shares["assistant", "whole"]),
             )
         )
     return rows

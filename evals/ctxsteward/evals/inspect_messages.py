@@ -29,14 +29,14 @@ def wire_of(message: ChatMessage) -> Wire:
     if isinstance(message, ChatMessageAssistant) and message.tool_calls:
         wire["content"] = message.text or None
         wire["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.function, "arguments": _arguments(call)}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.function, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+            }
             for call in message.tool_calls
         ]
     return wire
-
-
-def _arguments(call: ToolCall) -> str:
-    return json.dumps(call.arguments, ensure_ascii=False)
 
 
 def messages_of(wires: Sequence[Wire]) -> list[ChatMessage]:

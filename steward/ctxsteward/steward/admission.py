@@ -1,13 +1,10 @@
-"""Admission: whether a record may be used, judged by kind, scope, support, age and reviews, always with a reason.
+"""Admission: whether a record may be used, judged by kind, support, age and reviews, always with a reason.
 
 The ledger judges every draft here; a night passes the policy of its settings.
 
-    own scope      a strict cue suffices, or a fact by its score; other cues need company. What is said again and again
-                   without being surely a fact is a habit of speech, and stays a candidate
-    wider scopes   k independent principals, or a person who approves; of what is claimed of the world, rather than
+    what people say   k independent principals, or a person who approves; of what is claimed of the world, rather than
                    wished of the agent, a declared field of a tool's answer or a rule in force must say the same besides
-    beside locks   where the profile has locked lines, a claim that would reach many waits for a person, and so does one
-                   for its author alone that is more than a statement about that person (`about_oneself`)
+    beside locks   where the profile has locked lines, what people say waits for a person
     tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
                    (`is_repair`) without an argument that nobody declared; else a person decides. What was done in more
                    runs that failed is demoted
@@ -25,14 +22,14 @@ Reasons are codes. A record expires when its worth, halved once a half-life sinc
 
     admission:
       independent_principals: 3
-      half_life_days: {preference: 180, fact: 365}
+      half_life_days: {preference: 180, correction: 365}
 
 Contests come last (`settle_contests`). Of a slot with one value the newest active record stands and supersedes the
 older ones, but a record that a person approved yields only to another such record, and one that is not active
 supersedes nothing: nobody can knock out what others agreed on. Records that say opposite things are both held as
 candidates unless a person approved one. Times are Unix seconds; everything is pure.
 
-Source: the state design (trust; gates by kind and scope; k independent principals); hand-set half-lives.
+Source: the state design (trust; gates by kind; k independent principals); hand-set half-lives.
 """
 
 from __future__ import annotations
@@ -45,22 +42,17 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
-from ctxsteward.language.clauses import clauses
 from ctxsteward.language.operators import sentences_of
-from ctxsteward.language.statement import of_oneself_alone
 from ctxsteward.schemas.profile import ProfileDocument
-from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Review, Slot, Status
+from ctxsteward.schemas.recommendation import MetaRecommendation, RecommendationKind, Review, Status
 
-from .drift.rules import Rule, against, own_text, restates, rules_of, shares_words
-from .harvest.people.claims import is_own_form
+from .drift.rules import Rule, against, own_text, restates, rules_of
+from .harvest.people.claims import is_form_alone
 from .harvest.tools.templates import is_repair, only_checks, only_looks
 from .observations.observation import KINDS
-from .reconcile.claims import Width, is_named_slot
 from .reconcile.draft import ClaimSupport, Draft, FixAdvice
 
 DAY_SECONDS = 86_400.0
-ADMISSION = "admission/2"
-"""Version of these rules: what an earlier one has judged is judged again."""
 
 
 def worth(last_seconds: float, now_seconds: float | None, half_life_days: float | None) -> float:
@@ -103,12 +95,6 @@ class AdmissionPolicy(BaseModel):
 
     independent_principals: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
     """k: how many must say the same before it reaches others."""
-    strict_support: Annotated[StrictInt, Field(ge=1, le=1_000)] = 1
-    """Sessions with a strict cue, in the author's own scope."""
-    scored_support: Annotated[StrictInt, Field(ge=1, le=1_000)] = 1
-    """Sessions with a fact found by its cue score, in the author's own scope."""
-    broad_support: Annotated[StrictInt, Field(ge=2, le=1_000)] = 2
-    """Sessions with any cue, in the author's own scope."""
     recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
     """How often a fix of a tool error must have worked in runs that succeeded, and for how many independent principals
     or tasks."""
@@ -156,10 +142,10 @@ class RecordStanding(NamedTuple):
 
 
 class AdmittedRecords(NamedTuple):
-    """All records after the gates of admission: those that are for many, and what the others come to."""
+    """All records after the gates of admission: those that are active, and what the others come to."""
 
     active: tuple[MetaRecommendation, ...]
-    """Active records that reach more than one person, by id."""
+    """By id."""
     digest: str
     """Digest of what all records say, without the time since when they say it."""
     now: str = ""
@@ -170,8 +156,6 @@ class AdmittedRecords(NamedTuple):
     """Records by status."""
     refused: int = 0
     """Would-be records that their schema refused."""
-    looked_at: int = 0
-    """Drafts that were judged anew: those touched since the last judgement, those due, and their rivals."""
 
 
 UNCONFIRMED = RecordStanding("candidate", ("needs_confirmation",))
@@ -187,26 +171,20 @@ def admission_verdict(
         return reviewed
     if -inf < draft.moment.seconds < last_confirmed(draft.kind, policy, now_seconds):
         return RecordStanding("expired", ("faded",))
-    return under_rules(by_support(draft.kind, draft.audience.width, draft.backing, policy, draft.advice), draft, policy)
-
-
-def is_subject_to_rules(verdict: RecordStanding) -> bool:
-    """Whether rules in force may change it: what is fit for use, and what waits for somebody to say the same."""
-    return verdict.status in ("active", "vetted") or verdict == UNCONFIRMED
+    return under_rules(by_support(draft.kind, draft.backing, policy, draft.advice), draft, policy)
 
 
 def under_rules(verdict: RecordStanding, draft: Draft, policy: AdmissionPolicy) -> RecordStanding:
-    """A verdict by the rules in force.
+    """A verdict by the rules in force: on what is fit for use, and on what waits for somebody to say the same.
 
-    What plainly contradicts a rule is quarantined; for its author alone only locked rules count. What many claim of the
-    world is active where a rule says it word for word. Where lines are locked, any other claim that would reach many
-    waits for a person, and so does one for its author alone that is not `about_oneself`.
+    What plainly contradicts a rule is quarantined. What many claim of the world is active where a rule says it word for
+    word. Where lines are locked, any other claim waits for a person.
     """
-    if not policy.rules or not is_subject_to_rules(verdict):
+    if not policy.rules or (verdict.status not in ("active", "vetted") and verdict != UNCONFIRMED):
         return verdict
-    text, is_own = draft.said["text"], draft.audience.width == "user"
+    text = draft.said["text"]
     locked = [rule for rule in policy.rules if rule.locked]
-    conflict = against(locked if is_own else policy.rules, text)
+    conflict = against(policy.rules, text)
     if conflict is not None:
         return RecordStanding("quarantined", ("gainsays_locked" if conflict.locked else "gainsays_rule",))
     if verdict == UNCONFIRMED:
@@ -214,40 +192,17 @@ def under_rules(verdict: RecordStanding, draft: Draft, policy: AdmissionPolicy) 
         return RecordStanding("active", ("governed",)) if said else verdict
     if verdict.status != "active" or not locked or KINDS[draft.kind].is_template:
         return verdict
-    if any(restates(rule.text, text) for rule in locked) or (is_own and about_oneself(draft, locked)):
+    if any(restates(rule.text, text) for rule in locked):
         return verdict
     if draft.said["slot"]["attribute"] in policy.unrelated_slots and is_wish_about_form(draft):
         return verdict
     return RecordStanding("vetted", ("beside_locked",))
 
 
-def about_oneself(draft: Draft, locked: Sequence[Rule]) -> bool:
-    """Whether a claim for its author alone may stand beside locked lines unseen: by its slot and its grammar.
-
-    It is a wish about the form or the language of answers and nothing besides; or a statement in which only its author
-    is spoken of and nobody is addressed. A statement of a slot that the harvest knows by name, such as home or diet,
-    may be a denial or say "always" or "prefer". Any other must be plain and positive. A statement that is no fact of a
-    named slot has no content word of a locked line either.
-    """
-    if is_wish_about_form(draft):
-        return True
-    text, slot = draft.said["text"], Slot.model_validate(draft.said["slot"])
-    said = sentences_of(own_text(text))
-    found = [clause for sentence in said for clause in clauses(sentence)]
-    if not said or not all(of_oneself_alone(sentence) for sentence in said) or any(clause.waived for clause in found):
-        return False
-    is_named = is_named_slot(slot.attribute)
-    if not (is_named and draft.kind == "fact") and shares_words(locked, text):
-        return False
-    if is_named:
-        return all(clause.modality is None or (clause.modality != "may" and clause.sign > 0) for clause in found)
-    return all(clause.modality is None and clause.sign > 0 for clause in found)
-
-
 def is_wish_about_form(draft: Draft) -> bool:
-    """Whether a claim says how answers are to be written, or in which language, and nothing besides."""
+    """Whether a claim says how answers are to be written and nothing besides."""
     text = " ".join(sentences_of(own_text(draft.said["text"])))
-    return is_own_form(draft.said["slot"]["attribute"], text, has_amount=draft.said["unit"] is not None)
+    return is_form_alone(draft.said["slot"]["attribute"], text, has_amount=draft.said["unit"] is not None)
 
 
 def by_person(review: Review | None) -> RecordStanding | None:
@@ -272,13 +227,9 @@ def is_approved(verdict: RecordStanding) -> bool:
 
 
 def by_support(
-    kind: RecommendationKind,
-    width: Width,
-    backing: ClaimSupport,
-    policy: AdmissionPolicy,
-    advice: FixAdvice = (None, None),
+    kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice = (None, None)
 ) -> RecordStanding:
-    """The verdict that the support of a claim earns, by its kind and its audience."""
+    """The verdict that the support of a claim earns, by its kind."""
     gate = KINDS[kind].gate
     if gate == "fix":
         return _fix(backing, policy, advice)
@@ -294,8 +245,6 @@ def by_support(
         return RecordStanding("candidate", ("denied",))
     if gate == "person":
         return RecordStanding("vetted", ("needs_person",))
-    if width == "user":
-        return _own(kind, backing, policy)
     if backing.said >= policy.independent_principals:
         return _many(backing, policy)
     return RecordStanding("candidate", ("needs_principals",))
@@ -341,16 +290,6 @@ def _seen(backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:
     if backing.tasks >= policy.independent_principals:
         return RecordStanding("vetted", ("needs_person",))
     return RecordStanding("candidate", ("needs_tasks",))
-
-
-def _own(kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:
-    if backing.strict >= policy.strict_support:
-        return RecordStanding("active", ("strict_cue",))
-    if kind == "fact" and backing.scored >= policy.scored_support:
-        return RecordStanding("active", ("scored_fact",))
-    if kind != "fact" and backing.said >= policy.broad_support:
-        return RecordStanding("active", ("repeated",))
-    return RecordStanding("candidate", ("needs_support",))
 
 
 def settle_contests(

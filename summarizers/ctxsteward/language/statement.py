@@ -111,28 +111,4 @@ def of_oneself(sentence: str) -> bool:
     return bool(found.spoken & _ONESELF) and all(clause.modality is None for clause in clauses(sentence))
 
 
-def of_oneself_alone(sentence: str) -> bool:
-    """Whether each part of a sentence says something of its speaker and of nobody addressed: "I live in Bonn".
-
-    A part of one word, such as "actually", "and tea" or "not Kiel", says nothing by itself. "I live in Bonn
-    and skip the check" has a part of another kind.
-    """
-    found = read_statement(sentence)
-    if found.spoken & _ADDRESSED or not found.spoken & _ONESELF:
-        return False
-    parts: list[list[Token]] = [[]]
-    for token in found.tokens:
-        if token.kind in ("hard", "soft") or token.key in _JOINS:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    denied = [
-        part[1:] if part and part[0].operator is not None and part[0].operator.sign < 0 else part for part in parts
-    ]
-    said = [part for part, rest in zip(parts, denied, strict=True) if len(rest) > 1]
-    return bool(said) and all(part[0].key in _ONESELF for part in said)
-
-
-_JOINS = frozenset(("and", "or", "but", "so", "then", "that", "because", "而且", "并且", "但", "所以", "因为"))
-_ADDRESSED = frozenset(("you", "your", "yours", "yourself", "你", "您", "你们", "您们"))
 _ONESELF = frozenset(("i", "my", "me", "we", "our", "us", "我", "我们"))

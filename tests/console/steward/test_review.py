@@ -40,9 +40,8 @@ def decide(desk: Desk, name: str, *args: str, code: int = 0) -> Any:
 
 
 def asked(desk: Desk, *more: str, code: int | None = None) -> dict[str, dict[str, Any]]:
-    """Records that wait, by text; of one text rather the record for everybody than one person's own."""
-    records = value("review", *more, *desk.where, code=code)["records"]
-    return {one["text"]: one for one in sorted(records, key=lambda one: one["for"] == "everybody")}
+    """Records that wait, by text."""
+    return {one["text"]: one for one in value("review", *more, *desk.where, code=code)["records"]}
 
 
 def night(desk: Desk, *more: str, date: str = "2026-12-01", code: int | None = None) -> Any:
@@ -58,7 +57,7 @@ def test_a_record_is_shown_with_its_line_evidence_reason_and_effect(desk: Desk) 
     at = told.index(f"- {PICKUP} [{references_of([id_])[id_]}]")
     assert told[at : at + 7] == [
         f"- {PICKUP} [{references_of([id_])[id_]}]",
-        f"  {id_}: candidate, for everybody",
+        f"  {id_}: candidate",
         f"  dora-2§3 dora, 2026-11-21: “{PICKUP}”",
         "  emil-2§3 emil, 2026-11-21: “A small correction: pickup in Bonn ends at 18:00.”",
         f"  hana-1§3 hana, 2026-11-21: “{PICKUP}”",

@@ -88,8 +88,6 @@ def test_a_first_night_says_what_changed_and_why(first: First) -> None:
         "ben-3§3 user: “And I don't want emojis in your messages.”",
         "Correction: pickup in Bonn ends at 18:00.  (people claim it of the service",
         "`refund` refuses the payment in `payment_id`: take it from `get_order`.  (only a person may admit it",
-        "user ben: I live in Aachen, not Cologne.",
-        "以后请都用中文回答我。",
         "its fix has worked in too few runs that succeeded",
         "19-broken.json: invalid",
         "Left out: 1 deleted, 1 open, 1 own output",
@@ -139,8 +137,7 @@ def test_what_must_not_be_harvested_is_nowhere(first: First, words: str, why: st
 
 def test_one_voice_reaches_nobody_else(first: First) -> None:
     found = value("review", "--all", "--store", first.store)
-    shared = [one["text"] for one in found["records"] if one["for"] == "everybody"]
-    assert "90 days" not in first.told.partition("New for one person")[0] + str(shared)
+    assert "90 days" not in first.told + str(found["records"])
 
 
 def test_the_page_needs_nothing_from_anywhere(first: First) -> None:
@@ -180,6 +177,9 @@ def test_a_dry_run_over_a_store_leaves_its_objects_alone(first: First) -> None:
 # -- one's own ----------------------------------------------------------------------------------------------------
 
 
+WISH = "From now on, never use emojis in your answers."
+
+
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
     folder = tmp_path / "logs"
@@ -188,8 +188,7 @@ def logs(tmp_path: Path) -> Path:
     for path in Path(shipped_transcripts()).glob("*-depot.json"):  # three people correct the same hours
         copy(path, folder)
     for name in ("ada", "bob", "cem"):
-        wish = "From now on, never use emojis in your answers."
-        transcript(folder / f"wish-{name}.json", wish, "Noted.", principal=name)
+        transcript(folder / f"wish-{name}.json", WISH, "Noted.", principal=name)
     (tmp_path / "profile.yaml").write_text(PROFILE)
     return folder
 
@@ -201,12 +200,12 @@ def test_a_night_over_ones_own_folder_goes_on_with_it(logs: Path, tmp_path: Path
     settings.write_text("admission: {unrelated_slots: [emoji]}\n")
     one = value("run", "--transcripts", str(logs), *profile, "--settings", str(settings), *where)
     assert (one["profile"], one["outcome"], one["version"]) == ("desk", "promoted", 2)
-    audiences = [new["for"] for new in one["records"]["new"]]
-    assert audiences == ["everybody"], "the corrections wait, because the profile has a locked line"
+    learned = [new["text"] for new in one["records"]["new"]]
+    assert learned == [WISH], "the corrections wait, because the profile has a locked line"
     transcript(logs / "later.json", "Please always answer in French.", "D'accord.", principal="ben")
     two = value("run", *where, "--night", str(date.today() + timedelta(days=7)))
     assert [stage["count"] for stage in two["stages"][:2]] == [1, 1]
-    assert [new["for"] for new in two["records"]["new"]] == ["user ben"]
+    assert two["records"]["new"] == [], "one person's wish is nobody else's"
 
 
 def test_settings_come_from_a_file_and_options_win(logs: Path, tmp_path: Path) -> None:

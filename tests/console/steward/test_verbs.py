@@ -112,7 +112,7 @@ def test_what_three_people_claim_of_the_service_is_held_with_its_count(where: tu
     assert found["in_force_in_version"] is None
     assert sorted(span["session"] for span in found["spans"]) == ["dora-2", "emil-2", "hana-1"]
     line = f"- Correction: pickup in Bonn ends at 18:00. [{references_of([held['id']])[held['id']]}]"
-    assert (f"\n{line}\n  {held['id']}: candidate, for everybody\n") in (text := run("review", *where).stdout)
+    assert (f"\n{line}\n  {held['id']}: candidate\n") in (text := run("review", *where).stdout)
     assert (
         "  Why you: 3 people say this of the service, and neither a tool of your own nor a rule in force says" in text
     )
@@ -126,11 +126,11 @@ def in_force(where: tuple[str, str]) -> list[tuple[str, str]]:
 def test_review_lists_what_a_person_may_lift(where: tuple[str, str]) -> None:
     found = value("review", *where)
     assert (found["requests"], found["reviewers"]) == ([], [])
-    assert [(one["kind"], one["for"], one["reasons"]) for one in found["records"]] == [
-        ("correction", "everybody", ["needs_confirmation"]),
-        ("tool_fix", "everybody", ["needs_recovery"]),
-        *[("tool_fix", "everybody", ["needs_recovery"])] * 3,
-        ("tool_fix", "everybody", ["needs_person"]),  # it takes another value, and pays with it
+    assert [(one["kind"], one["reasons"]) for one in found["records"]] == [
+        ("correction", ["needs_confirmation"]),
+        ("tool_fix", ["needs_recovery"]),
+        *[("tool_fix", ["needs_recovery"])] * 3,
+        ("tool_fix", ["needs_person"]),  # it takes another value, and pays with it
     ]
     assert len(records(where)) == found["held"] >= 3
     assert value("review", found["records"][0]["id"], *where)["kind"] == "record"
@@ -324,5 +324,5 @@ def test_quarantine_and_review_name_the_record_the_reason_and_the_locked_line(fo
     assert all("rails.pickup, which is locked: Pickup in Bonn" in one["why"] for one in held.values())
     assert aside == {id: one["against"] for id, one in held.items() if one["status"] == "quarantined"} != {}
     shown = run("quarantine", *where, code=1).stdout
-    assert all(f"record {id}, for" in shown for id in aside)
+    assert all(f"record {id}: " in shown for id in aside)
     assert "which is locked: Pickup in Bonn" in shown

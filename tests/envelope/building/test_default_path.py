@@ -54,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (34, "efe6fffb815179dca8b660ab11e1bdc2")),
-        (3, "openai", 9_000, (14, "96259c6b5959154537985ef0012c7c6c")),
-        (3, "anthropic", 2_500, (26, "78c75acf9c903c75c76739f4425c6323")),
-        (3, "anthropic", 9_000, (14, "f2ab0996d8c7b21f28a0c41462568744")),
-        (4, "openai", 2_500, (34, "4db095b838d6fd161554bfc9118a897a")),
-        (4, "openai", 9_000, (14, "e213c49da0670b0e0f05eb67d2127519")),
-        (4, "anthropic", 2_500, (26, "0d7426b747fcf1696c5c2a4d71a01651")),
-        (4, "anthropic", 9_000, (14, "df82fc7b8ef948b18f2bf9b5bffa961d")),
+        (3, "openai", 2_500, (34, "798be2e4e61cca6f17a67c64dd7eab72")),
+        (3, "openai", 9_000, (14, "d1f3305076baee5b9fc60e5487cdbe2b")),
+        (3, "anthropic", 2_500, (26, "e5dd2171b13bbcac2fcc6d7037128ddf")),
+        (3, "anthropic", 9_000, (14, "2379053cfd7622e44953e06a6ff4aabc")),
+        (4, "openai", 2_500, (34, "1a0056c6a05ab8d1714894a541587818")),
+        (4, "openai", 9_000, (14, "276db7d7d40625e8959cc5bf121d324a")),
+        (4, "anthropic", 2_500, (26, "433e810a15b1f6d8f29f024df34d71e5")),
+        (4, "anthropic", 9_000, (14, "fbefdf08025f326f517507014f03ad39")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (31, "166bc1d716573cd28831bc285611bbad")),
-        (3, "anthropic", (30, "ad313882eb20fa5e91405b3e8c44ceab")),
-        (4, "openai", (31, "f1b785425c348279761ad2a2078c1fd0")),
-        (4, "anthropic", (30, "f506edf40c7cc40efab26d9a8bdc6c39")),
+        (3, "openai", (31, "3a635191f68c95065cce27d43c1adb25")),
+        (3, "anthropic", (30, "ef87595525750d15b8b8e0989f991778")),
+        (4, "openai", (31, "2d1527cf960b19d06dbb7f4f19770a9c")),
+        (4, "anthropic", (30, "db14849c3e5b6893bb94bd427e88da36")),
     ],
 )
 def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

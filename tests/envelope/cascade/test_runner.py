@@ -30,8 +30,9 @@ from ctxsteward.envelope.cascade.script import (
     load_script,
 )
 from ctxsteward.envelope.cascade.turns import RunLedger
-from ctxsteward.envelope.testing import CharTokenizer, Crashed, FirstLine, memory_store
+from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
 from ctxsteward.evals.prompt_cost import openai_faults
+from ctxsteward.evals.suites.kit.faulty_objects import Crashed
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.documents import SelectionLog

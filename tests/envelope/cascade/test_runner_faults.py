@@ -16,7 +16,8 @@ from ctxsteward.envelope.cascade.continuity import decisions_of
 from ctxsteward.envelope.cascade.runner import choice_in, recording_of
 from ctxsteward.envelope.cascade.script import ModelAnswer, ModelRequest, ToolAnswer, ToolUse, called, tool_schema
 from ctxsteward.envelope.cascade.turns import RunLedger
-from ctxsteward.envelope.testing import Crashed, memory_store
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.suites.kit.faulty_objects import Crashed
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.message import Wire

@@ -364,7 +364,7 @@ def test_facts_about_the_user_are_not_read_then_and_those_of_the_project_are(sto
     shelf = store.facts("support")
     for audience, id in ((Audience("user", "ann"), "r-hers"), (Audience("project", "kennel"), "r-project")):
         facts = [Fact(id=id, text="The dog is called Rex on this shelf.", sources=(source,))]
-        shelf.commit(audience, facts, who="steward", why="night 7", when="2026-11-22")
+        shelf.commit(audience, facts, who="steward", why="import 7", when="2026-11-22")
     profile = Profile.from_text("You are calm.", name="support")
 
     def shown(made: EnvelopeBuilder, id: str) -> list[str]:

@@ -29,7 +29,7 @@ def pieces(envelope: Envelope) -> Iterator[Piece]:
     """A prompt in the order in which a provider reads it."""
     head = envelope.head
     yield Piece("tools", hashlib.sha256(json.dumps(head.tools).encode()).digest(), head.tools_tokens)
-    for one in (*head.system, *head.static, *head.meta, *envelope.dynamic.fragments):
+    for one in (*head.fragments, *envelope.dynamic.fragments):
         yield Piece(one.kind, one.digest, one.tokens, one.text if one.kind == "bullets" else "")
 
 

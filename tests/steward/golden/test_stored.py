@@ -73,7 +73,7 @@ def decisions() -> list[Any]:
 
 def artifacts(made: Store) -> list[Any]:
     """Three people who say the same, one of them dated, with what tools took, and one record that was shown."""
-    one = artifact(made, "s-1", SAID, principal="ann", ts=WHEN)
+    one = artifact(made, "s-1", SAID, principal="ann", ts=WHEN, reach="user")
     one = replace(one, takes=(IdentifierUse("book", ("payment_id", "x[].id")),))
     return [
         one,
@@ -82,6 +82,11 @@ def artifacts(made: Store) -> list[Any]:
         artifact(made, "s-5", SAID[:1], principal="dan", reach="shared", value=23, unit="kg", revision=7),
         artifact(made, "s-4", SAID[:1], principal=None, reach="session", slot=("user", "allowance", "one"), value="x"),
     ]
+
+
+def read(made: Store) -> list[Any]:
+    """The same as they are read: without what earlier versions kept of one person."""
+    return [parse_artifact(artifact_bytes(one)) for one in artifacts(made)]
 
 
 def harvested(made: Store) -> None:
@@ -159,8 +164,8 @@ def released(made: Store) -> None:
     agree(approvals, asked, "ben")
     assert promoted(made, approvals, WORDING).kind == "committed"
     with Ledger.open(":memory:", made, TENANT, AGENT) as opened:
-        opened.absorb(*artifacts(made))
-        (record, *_) = [one for one in opened.records() if one.scope.is_shared]
+        opened.absorb(*read(made))
+        (record, *_) = opened.records()
     reviews = RecordReviews(made, "support", TENANT, actors=actors())
     reviews.answer(record, "approve", signer("ada"), when=WHEN, note="so it is")
     reviews.answer(record, "reject", signer("cleo"), when=WHEN)
@@ -168,11 +173,10 @@ def released(made: Store) -> None:
 
 def ledger(made: Store) -> dict[str, Any]:
     """Rows that hold text, and what the records are."""
-    tables = ("seen", "claims", "drafts", "judged")
+    tables = ("seen", "claims")
     with Ledger.open(":memory:", made, TENANT, AGENT) as opened:
-        opened.absorb(*artifacts(made))
+        opened.absorb(*read(made))
         records = [one.model_dump(mode="json") for one in opened.records(JudgementContext(now=WHEN, run="n2"))]
-        opened.judged(JudgementContext(now=WHEN))
         rows = {table: opened._db.rows(f"SELECT * FROM {table} ORDER BY 1") for table in tables}
         return {"records": records, "digest": opened.digest()} | json.loads(json.dumps(rows, default=bytes.hex))
 
@@ -185,8 +189,14 @@ def test_whatever_is_stored_is_what_it_was() -> None:
 
 
 def test_an_artifact_is_the_same_bytes_however_often_it_is_read() -> None:
-    for one in artifacts(store()):
+    for one in read(store()):
         assert parse_artifact(artifact_bytes(one)) == one
+
+
+def test_what_earlier_versions_kept_of_one_person_is_left_out() -> None:
+    of_her, *_, of_a_session = read(store())
+    assert (of_her.observations, of_a_session.observations) == ((), ())
+    assert of_her.cited, "the words stay until she is forgotten"
 
 
 if __name__ == "__main__":

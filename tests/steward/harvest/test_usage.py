@@ -95,7 +95,7 @@ def heard(kind: Any = "correction", slot: tuple[str, str] = ("user", "unit_syste
         places=(MessageSpan("§1", 0, 3),),
         strength="strict",
         score=0.9,
-        reach="user",
+        reach="session",
         principal="task-1",
     )
 
@@ -123,7 +123,7 @@ def metric(**fields: Any) -> MetaRecommendation:
         ),
         (("no, use metric",), metric(), (heard(),), RecordUse(1, 1, 1, 0, 0, 1)),
         (("which unit is it?",), metric(value=None), (), RecordUse(1, 1, 1, 0, 0, 1)),
-        (("anything",), record("p-1", "decision", ("user", "plan")), (), RecordUse(shown=1)),
+        (("anything",), record("p-1", "eval_failure", ("user", "plan")), (), RecordUse(shown=1)),
     ],
     ids=["not come up", "said", "not said", "said though to avoid", "said first", "no value", "cannot be told"],
 )
@@ -137,10 +137,8 @@ WISHES: dict[str, tuple[str, str]] = {
     "metric": ("Please always answer in metric units.", "preference"),
     "aisle": ("I always prefer aisle seats on flights.", "preference"),
     "no emojis": ("Never use emojis.", "preference"),
-    "Berlin": ("I live in Berlin.", "fact"),
     "公制": ("请以后都用公制单位。", "preference"),
     "不用表情": ("以后不要用表情符号。", "preference"),
-    "北京": ("我住在北京。", "fact"),
 }
 """What records were made of, and their kind."""
 ASSISTANT: Role = "assistant"
@@ -228,19 +226,6 @@ REPEATED: list[tuple[str, str, tuple[tuple[Role, str], ...], str]] = [
         ((USER, "Hi"), (ASSISTANT, "Hi"), (USER, "I changed my mind: always use emojis, I said.")),
         "unjudged",
     ),
-    (
-        "known, and told of again",
-        "Berlin",
-        ((USER, "Where am I?"), (ASSISTANT, "At your home in Berlin."), (USER, "Yes, I live in Berlin.")),
-        "complied",
-    ),
-    (
-        "not known, told again",
-        "Berlin",
-        ((USER, "Where am I?"), (ASSISTANT, "I do not know."), (USER, "As I told you before, I live in Berlin.")),
-        "contradicted",
-    ),
-    ("moved", "Berlin", ((USER, "Hi"), (ASSISTANT, "Hello."), (USER, "I moved: I live in Munich now.")), "unjudged"),
     ("没有人先说话", "公制", ((USER, "请以后都用公制单位。"),), "unjudged"),
     ("问候之后才说", "公制", ((USER, "你好"), (ASSISTANT, "您好。"), (USER, "请以后都用公制单位。")), "unjudged"),
     (
@@ -256,14 +241,6 @@ REPEATED: list[tuple[str, str, tuple[tuple[Role, str], ...], str]] = [
         "contradicted",
     ),
     ("第一次说", "不用表情", ((USER, "你好"), (ASSISTANT, "你好"), (USER, "以后不要用表情符号。")), "unjudged"),
-    ("记得", "北京", ((USER, "我在哪？"), (ASSISTANT, "您在北京。"), (USER, "对，我住在北京。")), "complied"),
-    (
-        "不记得",
-        "北京",
-        ((USER, "我在哪？"), (ASSISTANT, "不知道。"), (USER, "我都说过了，我住在北京。")),
-        "contradicted",
-    ),
-    ("搬家了", "北京", ((USER, "你好"), (ASSISTANT, "您好。"), (USER, "我现在住在上海。")), "unjudged"),
 ]
 
 
@@ -286,7 +263,7 @@ def test_who_states_a_wish_anew_was_disobeyed_only_where_the_assistant_did_other
     assert hit == RecordUse(shown=1, judged=1, fired=1)._replace(**{judged: 1})
 
 
-def test_a_fact_is_judged_by_what_comes_once_its_turn_began() -> None:
+def test_a_record_is_judged_by_what_comes_once_it_was_shown() -> None:
     """The assistant that did not know it yet has not disobeyed it."""
     lines = (
         "How far?",
@@ -308,7 +285,7 @@ def test_a_record_is_known_by_every_id_that_it_was_shown_under() -> None:
 
 def test_what_a_person_says_again_is_an_event_that_its_slot_anticipated() -> None:
     found = count(
-        "no, metric", records=(metric(),), observed=(heard(), heard(slot=("user", "tone")), heard("decision"))
+        "no, metric", records=(metric(),), observed=(heard(), heard(slot=("user", "tone")), heard("eval_failure"))
     )
     assert (found.events, found.anticipated) == (2, 1)
 
@@ -320,7 +297,7 @@ def test_a_chinese_value_is_found_in_running_text() -> None:
 
 
 def test_what_cannot_be_judged_was_shown_and_nothing_else() -> None:
-    undecided = count("anything", records=(record("p-1", "decision", ("user", "plan")),))
+    undecided = count("anything", records=(record("p-1", "eval_failure", ("user", "plan")),))
     assert undecided.total == RecordUse(shown=1)
 
 

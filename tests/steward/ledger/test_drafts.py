@@ -45,18 +45,13 @@ def opened(store: Store, path: Path | str = ":memory:") -> Ledger:
 
 def told(ledger: Ledger) -> tuple[Any, ...]:
     records = [record.model_dump_json() for record in ledger.records(JudgementContext(now=NOW))]
-    return records, ledger.digest(), ledger.judged(JudgementContext(now=NOW))._replace(looked_at=0)
-
-
-def tables(ledger: Ledger) -> list[list[tuple[Any, ...]]]:
-    queries = ("SELECT * FROM drafts ORDER BY component", "SELECT * FROM said ORDER BY claim, seen")
-    return [ledger._db.rows(query) for query in queries]
+    return records, ledger.digest(), ledger.judged(JudgementContext(now=NOW))
 
 
 def one_by_one(ledger: Ledger, artifacts: Iterable[Artifact]) -> None:
     for one in artifacts:
         ledger.absorb(one)
-        ledger.digest()
+        ledger.components()
 
 
 @settings(max_examples=examples(80))
@@ -87,36 +82,15 @@ def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]
         for session, _ in grown._db.rows("SELECT * FROM erased"):
             whole.withdraw(session=session)
         assert told(grown) == told(whole)
-        assert tables(grown) == tables(whole)
-
-
-def test_what_was_shown_lends_nothing_once_a_name_of_it_is_known() -> None:
-    """Ann was shown what Bob's own record will be called, and says it to all; Bob's words are one only later."""
-    first, later = "I prefer aisle seats on planes.", "I prefer aisle seats on long planes."
-    with memory_store() as store:
-        bob = artifact(store, "s2", [first], principal="bob", reach="shared")
-        own = artifact(store, "s3", [later], principal="bob")
-        with opened(store) as ledger:
-            ledger.absorb(own)
-            (name,) = (one.id for one in ledger.records())
-        ann = artifact(store, "s1", [first], principal="ann", reach="shared", shown=(name,))
-        with opened(store) as grown, opened(store) as whole, opened(store) as without:
-            one_by_one(grown, [ann, bob, own])
-            whole.absorb(ann, bob, own)
-            assert len([one for one in whole.records() if one.scope.user == "bob"]) == 1
-            assert told(grown) == told(whole)
-            grown.withdraw(session="s3")
-            without.absorb(ann, bob)
-            assert told(grown)[0] == told(without)[0]
 
 
 def aged(path: Path, version: int) -> None:
     """Make a file what an older version might have left."""
     with sqlite3.connect(path) as file:
         for statement in (
-            "DROP TABLE said",
-            "CREATE TABLE said (claim TEXT, seen TEXT)",
-            "DROP TABLE dirty",
+            "DROP TABLE shown",
+            "CREATE TABLE shown (claim TEXT, seen TEXT)",
+            "DROP TABLE claims",
             "DROP TABLE uses",
             "CREATE TABLE uses (batch TEXT)",
             "CREATE TABLE olden (words TEXT)",

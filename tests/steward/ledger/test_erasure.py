@@ -11,7 +11,7 @@ from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas import Erased
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
-from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
+from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact, evidence_spans
 from ctxsteward.steward.artifacts.storage import ArtifactStore
 from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.observations.observation import MessageSpan
@@ -21,6 +21,8 @@ from ctxsteward.store.journal.erasures import ErasureRequest
 from ..scenes import AGENT, EXTRACTOR, TENANT, artifact, claim, memory_store, replayed, said
 
 TOLD = ErasureRequest("dpo", "2026-11-22", "request 7")
+TOLD_ALONE = "eval_failure"
+"""Of this kind one voice makes a record."""
 SECRETS = ("The code word is marzipan-otter.", "My locker opens with quince-falcon.")
 
 
@@ -31,17 +33,24 @@ def store() -> Iterator[Store]:
 
 
 def two_people(store: Store, session: str = "s1") -> tuple[Artifact, ...]:
-    """Ann and Bob talk; one claim rests on the words of both."""
+    """Ann and Bob talk; one claim rests on the words of both. All are eval failures, of which one makes a record."""
     ann = said("I prefer aisle seats on planes.", ordinal=1, principal="ann")
     bob = said("I never eat meat on planes.", ordinal=2, principal="bob")
     both = claim(
         ann,
+        kind=TOLD_ALONE,
         text="Ann sits on the aisle, Bob agreed.",
         places=(MessageSpan("§1", 0, 8), MessageSpan("§2", 0, 7, "supports")),
     )
     talk = replayed(session, ann, bob, principal="ann")
     key = store.keys.address_key(TENANT)
-    return build_artifact(talk, [claim(ann), claim(bob), both], extractor=EXTRACTOR, key=key)
+    return build_artifact(
+        talk, [claim(ann, kind=TOLD_ALONE), claim(bob, kind=TOLD_ALONE), both], extractor=EXTRACTOR, key=key
+    )
+
+
+def secrets(store: Store) -> list[Artifact]:
+    return [artifact(store, f"s{at}", [text], kind=TOLD_ALONE) for at, text in enumerate(SECRETS, 1)]
 
 
 def texts(ledger: Ledger) -> list[str]:
@@ -108,7 +117,10 @@ def test_a_forgotten_session_leaves_no_byte(tmp_path: Path) -> None:
         session = store.session("s1", tenant=TENANT)
         session.append({"role": "user", "content": SECRETS[0]}, principal="ann")
         artifacts = ArtifactStore(store, TENANT)
-        kept = [artifact(store, "s1", [SECRETS[0]]), artifact(store, "s2", [SECRETS[1]])]
+        kept = [
+            artifact(store, "s1", [SECRETS[0]], kind=TOLD_ALONE),
+            artifact(store, "s2", [SECRETS[1]], kind=TOLD_ALONE),
+        ]
         with Ledger.open(tmp_path / "ledger.sqlite", store, TENANT, AGENT) as ledger:
             ledger.absorb_kept(artifacts.put(one) for one in kept)
             assert len(texts(ledger)) == 2
@@ -145,7 +157,7 @@ def assert_no_byte(folder: Path, word: str) -> None:
 
 def test_nothing_in_the_store_is_plain(tmp_path: Path) -> None:
     with open_store(f"file:{tmp_path}/store") as store:
-        ArtifactStore(store, TENANT).put(artifact(store, "s1", [SECRETS[0]]))
+        ArtifactStore(store, TENANT).put(artifact(store, "s1", [SECRETS[0]], kind=TOLD_ALONE))
     assert_no_byte(tmp_path / "store", "marzipan")
 
 
@@ -154,7 +166,10 @@ def test_what_was_forgotten_while_the_ledger_was_closed_leaves_it_when_it_opens(
         session = store.session("s1", tenant=TENANT)
         session.append({"role": "user", "content": SECRETS[0]}, principal="ann")
         with Ledger.open(tmp_path / "ledger.sqlite", store, TENANT, AGENT) as ledger:
-            ledger.absorb(artifact(store, "s1", [SECRETS[0]]), artifact(store, "s2", [SECRETS[1]]))
+            ledger.absorb(
+                artifact(store, "s1", [SECRETS[0]], kind=TOLD_ALONE),
+                artifact(store, "s2", [SECRETS[1]], kind=TOLD_ALONE),
+            )
         forget(store, tenant=TENANT, session="s1", principal="ann", who="dpo", why="asked", when="2026-11-22")
         with Ledger.open(tmp_path / "ledger.sqlite", store, TENANT, AGENT) as ledger:
             assert texts(ledger) == [SECRETS[1]]
@@ -173,7 +188,7 @@ def test_a_transcript_from_outside_is_forgotten_by_its_sessions_name(store: Stor
 
 def test_an_erasure_of_another_tenant_touches_nothing(store: Store) -> None:
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
-        ledger.absorb(artifact(store, "s1", [SECRETS[0]]))
+        ledger.absorb(artifact(store, "s1", [SECRETS[0]], kind=TOLD_ALONE))
         session = store.session("s1", tenant="globex")
         session.append({"role": "user", "content": "hello"})
         assert forget(store, tenant="globex", session="s1", who="d", why="w", when="2026-11-22").elsewhere == 0
@@ -199,17 +214,17 @@ class TestSpans:
     def test_evidence_that_was_changed_is_broken(self, store: Store, forged: dict[str, object]) -> None:
         artifacts = ArtifactStore(store, TENANT)
         with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
-            ledger.absorb_kept([artifacts.put(artifact(store, "s1", ["I prefer aisle seats on planes."]))])
+            ledger.absorb_kept(
+                [artifacts.put(artifact(store, "s1", ["I prefer aisle seats on planes."], kind=TOLD_ALONE))]
+            )
             (record,) = ledger.records()
             evidence = record.evidence[0].model_copy(update=forged)
             assert ledger.broken([evidence]) == (evidence,)
 
     def test_the_same_words_of_two_people_have_two_addresses(self, store: Store) -> None:
-        with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
-            for who in ("ann", "bob"):
-                ledger.absorb(artifact(store, "s1", ["Quote prices with tax."], principal=who, source=f"{who}.json"))
-            addresses = {one.span_address for record in ledger.records() for one in record.evidence}
-            assert len(addresses) == 2
+        key = store.keys.address_key(TENANT)
+        told = [artifact(store, "s1", ["Quote prices with tax."], principal=who) for who in ("ann", "bob")]
+        assert len({span.address for one in told for (span,) in evidence_spans(one, key)}) == 2
 
 
 def test_a_rebuilt_index_is_the_same(store: Store, tmp_path: Path) -> None:

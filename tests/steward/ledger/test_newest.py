@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -17,38 +16,41 @@ from ctxsteward.steward.ingest.items import LoadedItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings
 from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.night.batch_harvest import HarvestWorker
-from ctxsteward.store import Fact, FactSource
-from ctxsteward.store.facts.fact import in_order
 
 from ...examples import examples
 from ..scenes import AGENT, TENANT, memory_store, same_keys_store
 
-TOWNS = ("Bonn", "Ghent", "Lyon", "Oslo", "Riga", "Turin")
+TONES = ("formal", "casual", "direct")
+PEOPLE = ("ann", "bob", "cem")
 NIGHT, FAR_NIGHT = "2026-11-22T00:00:00Z", "2030-11-22T00:00:00Z"
 DAY_SECONDS = 86_400
 FIRST_SECONDS = 1_780_000_000
 """2026-05-28."""
 
 Told = tuple[str, str | None, str | None, int | None]
-"""A town, the message's time, the session's start, days of its file after the first."""
+"""A tone, the message's time, the session's start, days of its file after the first."""
 DAYS = st.integers(0, 3)
 TIMES = st.none() | DAYS.map(lambda day: f"2026-06-{day + 1:02d}T10:00:00Z")
 TOLD = st.lists(
-    st.tuples(st.sampled_from(TOWNS), TIMES, TIMES, st.none() | DAYS),
+    st.tuples(st.sampled_from(TONES), TIMES, TIMES, st.none() | DAYS),
     min_size=2,
-    max_size=5,
+    max_size=3,
     unique_by=lambda told: told[0],
 )
 
 
-def loaded(told: Told, name: str) -> LoadedItem:
-    """A transcript in which Ann says where she lives."""
-    town, ts, started, day = told
-    message = {"role": "user", "content": f"I live in {town} now.", **({"ts": ts} if ts else {})}
-    meta = {"principal": "ann", **({"started": started} if started else {})}
-    data = json.dumps({"messages": [message], "ctxsteward": meta}).encode()
+def loaded(told: Told, name: str) -> list[LoadedItem]:
+    """Transcripts in which three people say in which tone they want to be answered."""
+    tone, ts, started, day = told
+    message = {"role": "user", "content": f"Always answer in a {tone} tone.", **({"ts": ts} if ts else {})}
     written_seconds = None if day is None else FIRST_SECONDS + day * DAY_SECONDS
-    return LoadedItem(source=name, name=name, data=data, written_seconds=written_seconds)
+    items = []
+    for who in PEOPLE:
+        meta = {"principal": who, **({"started": started} if started else {})}
+        data = json.dumps({"messages": [message], "ctxsteward": meta}).encode()
+        own = f"{who}-{name}"
+        items.append(LoadedItem(source=own, name=own, data=data, written_seconds=written_seconds))
+    return items
 
 
 def judged(store: Store, transcripts: Sequence[LoadedItem], now: str = NIGHT) -> tuple[list[MetaRecommendation], str]:
@@ -57,17 +59,16 @@ def judged(store: Store, transcripts: Sequence[LoadedItem], now: str = NIGHT) ->
     with Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         for one in transcripts:
             ledger.absorb(*reaper.artifacts(one))
-            ledger.digest()
         return list(ledger.records(JudgementContext(now=now))), ledger.digest()
 
 
-def home(records: Sequence[MetaRecommendation]) -> set[str]:
-    """Where Ann lives, as it stands."""
-    return {town for one in records if one.status == "active" for town in TOWNS if town in one.text}
+def tone(records: Sequence[MetaRecommendation]) -> set[str]:
+    """The tone that is wanted, as it stands."""
+    return {tone for one in records if one.status == "active" for tone in TONES if tone in one.text}
 
 
 def chain(records: Sequence[MetaRecommendation]) -> Iterator[str]:
-    """Every town with that which superseded it."""
+    """Every tone with that which superseded it."""
     texts = {one.id: one.text for one in records}
     return (f"{one.text} {one.status} {texts.get(one.superseded_by or '')}" for one in records)
 
@@ -76,26 +77,26 @@ def chain(records: Sequence[MetaRecommendation]) -> Iterator[str]:
 @given(TOLD, st.randoms(use_true_random=False))
 def test_other_names_and_another_order_leave_the_same_value(told: list[Told], random: Random) -> None:
     with memory_store() as store:
-        transcripts = [loaded(one, f"{at}.json") for at, one in enumerate(told)]
+        transcripts = [item for at, one in enumerate(told) for item in loaded(one, f"{at}.json")]
         records, digest = judged(store, transcripts)
-        assert len(home(records)) == 1
-        shuffled, same = judged(store, random.sample(transcripts, len(told)))
+        assert len(tone(records)) == 1
+        shuffled, same = judged(store, random.sample(transcripts, len(transcripts)))
         assert same == digest, "the same input ends in the same hash"
         assert list(chain(shuffled)) == list(chain(records))
         names = random.sample([f"{at}{letter}.json" for at in (9, 10) for letter in "abcde"], len(told))
-        renamed, _ = judged(store, [loaded(one, name) for one, name in zip(told, names, strict=True)])
+        renamed, _ = judged(store, [item for one, name in zip(told, names, strict=True) for item in loaded(one, name)])
         assert sorted(chain(renamed)) == sorted(chain(records))
 
 
 @pytest.mark.parametrize(
     ("earlier", "later"),
     [
-        pytest.param(("Bonn", "2026-06-01", None, 9), ("Oslo", "2026-06-02", None, 0), id="messages before files"),
-        pytest.param(("Bonn", None, "2026-06-01", 9), ("Oslo", None, "2026-06-02", 0), id="starts before files"),
-        pytest.param(("Bonn", None, None, 1), ("Oslo", None, None, 2), id="files"),
-        pytest.param(("Bonn", None, None, None), ("Oslo", None, None, 0), id="no time before any"),
+        pytest.param(("formal", "2026-06-01", None, 9), ("casual", "2026-06-02", None, 0), id="messages before files"),
+        pytest.param(("formal", None, "2026-06-01", 9), ("casual", None, "2026-06-02", 0), id="starts before files"),
+        pytest.param(("formal", None, None, 1), ("casual", None, None, 2), id="files"),
+        pytest.param(("formal", None, None, None), ("casual", None, None, 0), id="no time before any"),
         pytest.param(
-            ("Bonn", "2026-06-01T23:30:00-05:00", None, 0), ("Oslo", "2026-06-02T05:00:00Z", None, 0), id="zones"
+            ("formal", "2026-06-01T23:30:00-05:00", None, 0), ("casual", "2026-06-02T05:00:00Z", None, 0), id="zones"
         ),
     ],
 )
@@ -104,36 +105,29 @@ def test_the_newer_value_stands_whatever_its_session_is_called(
     earlier: Told, later: Told, names: tuple[str, str]
 ) -> None:
     with memory_store() as store:
-        records, _ = judged(store, [loaded(one, name) for one, name in zip((earlier, later), names, strict=True)])
-    assert home(records) == {"Oslo"}
+        records, _ = judged(
+            store, [item for one, name in zip((earlier, later), names, strict=True) for item in loaded(one, name)]
+        )
+    assert tone(records) == {"casual"}
 
 
 @pytest.mark.parametrize(
     ("told", "status"),
     [
-        (("Bonn", "2026-06-01", None, None), "expired"),
-        (("Bonn", None, "2026-06-01", None), "expired"),
-        (("Bonn", None, None, 1), "expired"),
-        (("Bonn", None, None, None), "active"),
+        (("formal", "2026-06-01", None, None), "expired"),
+        (("formal", None, "2026-06-01", None), "expired"),
+        (("formal", None, None, 1), "expired"),
+        (("formal", None, None, None), "active"),
     ],
     ids=["message", "start", "file", "never dated"],
 )
 def test_what_was_said_fades_by_the_best_time_that_is_known_of_it(told: Told, status: str) -> None:
     with memory_store() as store:
-        assert {one.status for one in judged(store, [loaded(told, "a.json")], FAR_NIGHT)[0]} == {status}
-        assert {one.status for one in judged(store, [loaded(told, "a.json")])[0]} == {"active"}
+        assert {one.status for one in judged(store, loaded(told, "a.json"), FAR_NIGHT)[0]} == {status}
+        assert {one.status for one in judged(store, loaded(told, "a.json"))[0]} == {"active"}
 
 
 def test_a_file_that_says_no_time_is_the_same_in_another_store_of_these_keys() -> None:
-    transcripts = [loaded((town, None, None, at), f"{at}.json") for at, town in enumerate(TOWNS)]
+    transcripts = [item for at, one in enumerate(TONES) for item in loaded((one, None, None, at), f"{at}.json")]
     with memory_store() as one, same_keys_store(one.keys) as other:
         assert judged(one, transcripts) == judged(other, transcripts[::-1])
-
-
-def test_facts_are_shown_in_the_order_of_their_moments_not_of_their_texts() -> None:
-    def fact(id: str, ts: str | None) -> Fact:
-        source: Any = FactSource(session="s", ref="§1")
-        return Fact(id=id, text="I live in Bonn.", sources=(source,), ts=ts)
-
-    facts = [fact("late", "2026-06-01T23:30:00-05:00"), fact("early", "2026-06-02T04:00:00Z"), fact("never", None)]
-    assert [one.id for one in in_order(facts)] == ["never", "early", "late"]

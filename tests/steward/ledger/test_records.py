@@ -16,7 +16,6 @@ from ctxsteward.schemas.recommendation import MetaRecommendation, Review
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.ledger.records import JudgementContext
-from ctxsteward.store import Audience
 
 from ..scenes import AGENT, TENANT, artifact, memory_store
 
@@ -41,29 +40,19 @@ def by_text(ledger: Ledger, **judged_by: object) -> dict[str, MetaRecommendation
 
 
 def said(store: Store, ledger: Ledger, session: str, text: str, **fields: object) -> None:
-    ledger.absorb(artifact(store, session, [text], **fields))
+    """Three people say it, each in a session of their own; or the one who is named."""
+    people = (fields.pop("principal"),) if "principal" in fields else ("ann", "bob", "cem")
+    for who in people:
+        ledger.absorb(artifact(store, f"{session}-{who}", [text], principal=who, **fields))  # type: ignore[arg-type]
 
 
 def test_every_record_fits_the_published_schema(store: Store, ledger: Ledger) -> None:
     said(store, ledger, "s1", "I live in Ghent now.", slot=HOME, value="Ghent", ts="2026-01-01T09:00:00Z")
-    said(store, ledger, "s2", "Use metric units.", reach="shared")
+    said(store, ledger, "s2", "Use metric units.")
     records = ledger.records(JudgementContext(now=NOW))
     assert {record.text for record in records} == {"I live in Ghent now.", "Use metric units."}
     for record in records:
         validate("meta_recommendation", record.model_dump(mode="json"))
-
-
-def test_a_fact_is_of_the_time_at_which_it_was_said_last(store: Store, ledger: Ledger) -> None:
-    for month in (1, 3):
-        ts = f"2026-{month:02d}-01T09:00:00Z"
-        said(store, ledger, f"s{month}", "I live in Ghent now.", slot=HOME, value="Ghent", kind="fact", ts=ts)
-    ledger.judged(JudgementContext(now=NOW))
-    (fact,) = ledger.facts(Audience("user", "ann"))
-    assert (fact.text, fact.ts, fact.standing) == ("I live in Ghent now.", "2026-03-01T09:00:00Z", False)
-    assert {(source.session, source.ref, source.principal) for source in fact.sources} == {
-        ("s1", "§1", "ann"),
-        ("s3", "§1", "ann"),
-    }
 
 
 PARAPHRASES = {
@@ -101,7 +90,7 @@ class TestRivals:
     ) -> None:
         for month, home in ((3, "Bonn"), (1, "Ghent"), (7, "Lille")):
             ts = f"2026-{month:02d}-01T09:00:00Z"
-            said(store, ledger, f"s{month}", f"I live in {home} now.", slot=HOME, value=home, kind="fact", ts=ts)
+            said(store, ledger, f"s{month}", f"I live in {home} now.", slot=HOME, value=home, ts=ts)
         found = by_text(ledger)
         ghent, bonn, lille = (found[f"I live in {home} now."] for home in ("Ghent", "Bonn", "Lille"))
         assert [one.status for one in (ghent, bonn, lille)] == ["superseded", "superseded", "active"]
@@ -112,18 +101,14 @@ class TestRivals:
     def test_saying_the_old_value_again_makes_it_the_newest(self, store: Store, ledger: Ledger) -> None:
         for month, home in ((1, "Ghent"), (3, "Bonn"), (5, "Ghent")):
             ts = f"2026-{month:02d}-01T09:00:00Z"
-            said(store, ledger, f"s{month}", f"I live in {home} now.", slot=HOME, value=home, kind="fact", ts=ts)
+            said(store, ledger, f"s{month}", f"I live in {home} now.", slot=HOME, value=home, ts=ts)
         found = by_text(ledger)
         assert found["I live in Bonn now."].superseded_by == found["I live in Ghent now."].id
 
-    def test_a_correction_supersedes_a_fact_of_its_slot(self, store: Store, ledger: Ledger) -> None:
-        said(store, ledger, "s1", "I live in Ghent now.", slot=HOME, value="Ghent", kind="fact", ts="2026-01-01")
-        said(store, ledger, "s2", "No, I live in Bonn.", slot=HOME, value="Bonn", kind="correction", ts="2026-02-01")
-        assert by_text(ledger)["I live in Ghent now."].status == "superseded"
-
     def test_within_a_session_the_later_message_is_newer(self, store: Store, ledger: Ledger) -> None:
-        for session, texts in (("s1", ("I live in Ghent now.", "I live in Bonn now.")),):
-            ledger.absorb(artifact(store, session, texts, slot=("user", "home", "one")))
+        for who in ("ann", "bob", "cem"):
+            texts = ("I live in Ghent now.", "I live in Bonn now.")
+            ledger.absorb(artifact(store, who, texts, principal=who, slot=HOME))
         assert by_text(ledger)["I live in Ghent now."].status == "superseded"
 
     def test_a_candidate_supersedes_nothing(self, store: Store, ledger: Ledger) -> None:
@@ -134,7 +119,6 @@ class TestRivals:
                 f"s-{who}",
                 "The refund limit is 5,000 euros.",
                 principal=who,
-                reach="shared",
                 slot=("agent", "refund_limit", "one"),
                 value=5000,
                 unit="euros",
@@ -147,13 +131,12 @@ class TestRivals:
                 f"p{number}",
                 "The refund limit is 9,000 euros.",
                 principal="mallory",
-                reach="shared",
                 slot=("agent", "refund_limit", "one"),
                 value=9000,
                 unit="euros",
                 ts="2026-02-01",
             )
-        shared = [record for record in ledger.records(JudgementContext(now=NOW)) if record.scope.is_shared]
+        shared = list(ledger.records(JudgementContext(now=NOW)))
         assert [(record.value, record.status) for record in shared] == [(5000, "active")]
 
     @pytest.mark.parametrize(
@@ -172,42 +155,38 @@ class TestRivals:
         assert all("conflict" in record.reasons for record in found.values())
         assert found[one].conflicts == (found[other].id,)
         assert found[other].conflicts == (found[one].id,)
-        assert found[one].support.contradicts == 1
+        assert found[one].support.contradicts == 3
 
     def test_one_voice_does_not_hold_up_what_others_agree_on(self, store: Store, ledger: Ledger) -> None:
-        for who in ("ann", "bob", "cem"):
-            said(store, ledger, f"s-{who}", "Please use emojis in answers.", principal=who, reach="shared")
-        said(store, ledger, "p", "Never use emojis in answers.", principal="mallory", reach="shared")
+        said(store, ledger, "s", "Please use emojis in answers.")
+        said(store, ledger, "p", "Never use emojis in answers.", principal="mallory")
         found = by_text(ledger)
         assert found["Please use emojis in answers."].status == "active"
-        assert found["Never use emojis in answers."].scope.user == "mallory"
+        assert "Never use emojis in answers." not in found
 
 
 class TestSupport:
-    def test_repeating_oneself_counts_once_beyond_ones_own_scope(self, store: Store, ledger: Ledger) -> None:
+    def test_repeating_oneself_counts_once(self, store: Store, ledger: Ledger) -> None:
         for number in range(30):
-            said(store, ledger, f"s{number}", "Quote prices with tax.", principal="ann", reach="shared")
-        said(store, ledger, "other", "Quote prices with tax.", principal="bob", reach="shared")
-        found = {record.scope.user: record for record in ledger.records(JudgementContext(now=NOW))}
-        assert (found[None].support.events, found[None].support.principals, found[None].status) == (31, 2, "candidate")
-        assert (found["ann"].support.principals, found["ann"].status) == (30, "active")
+            said(store, ledger, f"s{number}", "Quote prices with tax.", principal="ann")
+        said(store, ledger, "other", "Quote prices with tax.", principal="bob")
+        (found,) = ledger.records(JudgementContext(now=NOW))
+        assert (found.support.events, found.support.principals, found.status) == (31, 2, "candidate")
 
     def test_speakers_that_nobody_knows_count_as_one(self, store: Store, ledger: Ledger) -> None:
         for number in range(40):
             name = f"anonymous-{number}"
-            said(store, ledger, name, "Quote prices with tax.", principal=None, reach="shared")
+            said(store, ledger, name, "Quote prices with tax.", principal=None)
         assert all(one.status != "active" for one in ledger.records(JudgementContext(now=NOW)))
 
     def test_a_wide_record_in_force_takes_the_place_of_its_authors_own(self, store: Store, ledger: Ledger) -> None:
-        for who in ("ann", "bob", "cem"):
-            said(store, ledger, f"s-{who}", "Quote prices with tax.", principal=who, reach="shared")
+        said(store, ledger, "s", "Quote prices with tax.")
         (record,) = ledger.records(JudgementContext(now=NOW))
         assert (record.scope.is_shared, record.status, record.reasons) == (True, "active", ("independent_principals",))
         assert {one.principal for one in record.evidence} == {"ann", "bob", "cem"}
 
     def test_a_session_that_was_shown_a_record_lends_it_nothing(self, store: Store, ledger: Ledger) -> None:
-        for who in ("ann", "bob", "cem"):
-            said(store, ledger, f"s-{who}", "Quote prices with tax.", principal=who, reach="shared")
+        said(store, ledger, "s", "Quote prices with tax.")
         (record,) = ledger.records(JudgementContext(now=NOW))
         for number in range(5):
             said(
@@ -216,7 +195,6 @@ class TestSupport:
                 f"echo{number}",
                 "Quote all prices with tax.",
                 principal=f"e{number}",
-                reach="shared",
                 shown=frozenset((record.id,)),
             )
         (again,) = ledger.records(JudgementContext(now=NOW))
@@ -227,19 +205,17 @@ class TestSupport:
         self, store: Store, ledger: Ledger, shown_line: str
     ) -> None:
         """People who repeat in their own words what their prompt had told them."""
-        for who in ("ann", "bob", "cem"):
-            said(store, ledger, f"s-{who}", shown_line, principal=who, reach="shared")
+        said(store, ledger, "s", shown_line)
         (record,) = ledger.records(JudgementContext(now=NOW))
         for night in range(3):
             for number, text in enumerate(PARAPHRASES[shown_line]):
                 name = f"echo-{night}-{number}"
-                said(store, ledger, name, text, principal=None, reach="shared", shown=frozenset((record.id,)))
-        wide = [one for one in ledger.records(JudgementContext(now=NOW)) if one.scope.is_shared]
+                said(store, ledger, name, text, principal=None, shown=frozenset((record.id,)))
+        wide = list(ledger.records(JudgementContext(now=NOW)))
         assert [one.text for one in wide if one.status == "active"] == [shown_line]
 
     def test_what_is_said_of_something_else_is_an_independent_voice(self, store: Store, ledger: Ledger) -> None:
-        for who in ("ann", "bob", "cem"):
-            said(store, ledger, f"s-{who}", "Quote prices with tax.", principal=who, reach="shared")
+        said(store, ledger, "s", "Quote prices with tax.")
         (record,) = ledger.records(JudgementContext(now=NOW))
         for number in range(3):
             said(
@@ -248,10 +224,9 @@ class TestSupport:
                 f"t{number}",
                 "Never use emojis.",
                 principal=("dee", "eve", "fay")[number],
-                reach="shared",
                 shown=frozenset((record.id,)),
             )
-        wide = [one for one in ledger.records(JudgementContext(now=NOW)) if one.scope.is_shared]
+        wide = list(ledger.records(JudgementContext(now=NOW)))
         assert {one.text: one.status for one in wide} == {
             "Quote prices with tax.": "active",
             "Never use emojis.": "active",
@@ -260,14 +235,14 @@ class TestSupport:
     def test_evidence_is_of_many_people_and_at_most_eight(self, store: Store, ledger: Ledger) -> None:
         for number in range(40):
             who = "ann" if number < 30 else f"u{number}"
-            said(store, ledger, f"s{number}", "Quote prices with tax.", principal=who, reach="shared")
-        shared = next(record for record in ledger.records(JudgementContext(now=NOW)) if record.scope.is_shared)
+            said(store, ledger, f"s{number}", "Quote prices with tax.", principal=who)
+        shared = next(iter(ledger.records(JudgementContext(now=NOW))))
         assert len(shared.evidence) == len({one.principal for one in shared.evidence}) == 8
         assert shared.support.events == 40
         assert shared.confidence.lower95 == pytest.approx(0.741, abs=0.001)
 
     def test_trust_is_the_least_of_the_evidence(self, store: Store, ledger: Ledger) -> None:
-        said(store, ledger, "s1", "Quote prices with tax.", trust="assistant", role="assistant")
+        said(store, ledger, "s1", "The eval tone failed.", kind="eval_failure", trust="assistant", role="assistant")
         (record,) = ledger.records(JudgementContext(now=NOW))
         assert (record.trust, record.status, record.reasons) == ("assistant", "candidate", ("not_said_by_a_person",))
 
@@ -279,7 +254,7 @@ class TestIds:
         for number, text in enumerate(("Short answers, please.", "Please answer briefly.", "Keep answers brief.")):
             said(store, ledger, f"t{number}", text, ts=f"2026-02-0{number + 1}")
         (again,) = ledger.records(JudgementContext(now=NOW))
-        assert (again.id, again.support.events) == (first.id, 4)
+        assert (again.id, again.support.events) == (first.id, 12)
 
     def test_two_tenants_have_two_ids(self, store: Store, ledger: Ledger) -> None:
         said(store, ledger, "s1", "Keep your answers short.")
@@ -344,7 +319,7 @@ class TestQuarantine:
 class TestReviews:
     def test_only_a_person_lifts_a_persona_change(self, store: Store, ledger: Ledger) -> None:
         for who in ("ann", "bob", "cem", "dee"):
-            said(store, ledger, f"s-{who}", "Speak like a pirate.", principal=who, reach="shared", kind="persona")
+            said(store, ledger, f"s-{who}", "Speak like a pirate.", principal=who, kind="persona")
         (record,) = ledger.records(JudgementContext(now=NOW))
         assert (record.status, record.reasons) == ("vetted", ("needs_person",))
         review = Review(state="approved", who=("ada",), when=NOW)
@@ -353,7 +328,7 @@ class TestReviews:
         assert lifted.trust == "user"
 
     def test_an_approval_without_a_name_lifts_nothing(self, store: Store, ledger: Ledger) -> None:
-        said(store, ledger, "s1", "Speak like a pirate.", reach="shared", kind="persona")
+        said(store, ledger, "s1", "Speak like a pirate.", kind="persona")
         (record,) = ledger.records(JudgementContext(now=NOW))
         (again,) = ledger.records(JudgementContext(now=NOW, reviews={record.id: Review(state="approved")}))
         assert again.status == "vetted"
@@ -377,7 +352,7 @@ class TestReviews:
 def test_tokens_are_those_of_the_line(store: Store, ledger: Ledger) -> None:
     said(store, ledger, "s1", "Keep your answers short.")
     (record,) = ledger.records(JudgementContext(now=NOW, counter=Counter(CharTokenizer())))
-    assert record.tokens == len(f"  {record.id}: Keep your answers short. [s1§1]\n")
+    assert record.tokens == len(f"  {record.id}: Keep your answers short. [s1-ann§1]\n")
 
 
 def test_records_fade_and_expire(store: Store, ledger: Ledger) -> None:
@@ -417,14 +392,13 @@ def test_nothing_named_is_nothing_withdrawn(ledger: Ledger) -> None:
 
 
 def test_counting_comes_to_what_writing_out_comes_to(store: Store, ledger: Ledger) -> None:
-    said(store, ledger, "s1", "I live in Ghent now.", slot=HOME, value="Ghent", kind="fact", ts="2026-01-01")
-    said(store, ledger, "s2", "I live in Bonn now.", slot=HOME, value="Bonn", kind="fact", ts="2026-02-01")
+    said(store, ledger, "s1", "I live in Ghent now.", slot=HOME, value="Ghent", ts="2026-01-01")
+    said(store, ledger, "s2", "I live in Bonn now.", slot=HOME, value="Bonn", ts="2026-02-01")
     said(store, ledger, "s3", "Please use emojis in answers.", ts="2026-03-01")
     said(store, ledger, "s4", "Never use emojis in answers.", ts="2026-03-02")
     said(store, ledger, "s5", "Send me the bill by post.", ts="2026-03-03", strength="broad")
-    said(store, ledger, "s6", "Speak like a pirate.", kind="persona", reach="shared", ts="2026-03-03")
-    for who in ("ann", "bob", "cem"):
-        said(store, ledger, f"w-{who}", "Quote prices with tax.", principal=who, reach="shared", ts="2026-10-01")
+    said(store, ledger, "s6", "Speak like a pirate.", kind="persona", ts="2026-03-03")
+    said(store, ledger, "w", "Quote prices with tax.", ts="2026-10-01")
     persona = by_text(ledger)["Speak like a pirate."]
     digests = set()
     for approvals in ({}, {persona.id: Review(state="approved", who=("ada",))}):
@@ -434,6 +408,6 @@ def test_counting_comes_to_what_writing_out_comes_to(store: Store, ledger: Ledge
             assert dict(judged.statuses) == {
                 status: sum(one.status == status for one in records) for status in {one.status for one in records}
             }
-            assert list(judged.active) == [one for one in records if one.status == "active" and one.scope.is_shared]
+            assert list(judged.active) == [one for one in records if one.status == "active"]
             digests.add(judged.digest)
     assert len(digests) == 6

@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.steward.harvest.batches import BatchResult, SessionUse
 from ctxsteward.steward.harvest.usage import FATES, RecordUse
 from ctxsteward.steward.ledger.database import LedgerDatabase
-from ctxsteward.steward.ledger.facade import UsageTable
+from ctxsteward.steward.ledger.reconciliation import Reconciliation
+from ctxsteward.steward.ledger.usage_table import UsageTable
 
 from ...examples import examples
 
@@ -36,6 +37,12 @@ class Batches:
         return BatchResult(address=address, artifacts=(), uses=self.by_address[address])
 
 
+def usage_table(database: LedgerDatabase) -> UsageTable:
+    return UsageTable(
+        database, lambda: Reconciliation(labels={}, drafts={}, flaws={}, opposed={}, alone=lambda label: None)
+    )
+
+
 def table(database: LedgerDatabase) -> dict[str, RecordUse]:
     rows = database.rows("SELECT * FROM used ORDER BY record")
     return {record: RecordUse(*counts) for record, *counts in rows if any(counts)}
@@ -45,7 +52,7 @@ def counted(batches: Iterable[tuple[str, tuple[SessionUse, ...]]]) -> dict[str, 
     database = LedgerDatabase(Path(":memory:"), "test")
     try:
         for address, uses in batches:
-            UsageTable(database).add(address, uses)
+            usage_table(database).add(address, uses)
         return table(database)
     finally:
         database.close()
@@ -99,10 +106,10 @@ def test_whoever_was_forgotten_counts_no_more_and_does_not_come_back(
     left = {address: tuple(one for one in uses if forgotten.isdisjoint(one.rests)) for address, uses in batches.items()}
     found, database = Batches(batches), LedgerDatabase(Path(":memory:"), "test")
     try:
-        UsageTable(database).catch_up(found, forgotten)
+        usage_table(database).catch_up(found, forgotten)
         assert table(database) == counted(left.items()), "a ledger that is made anew"
         found.by_address["later"] = (use("s-1", 9, "s-1", complied="r-1"),)
-        UsageTable(database).catch_up(found, forgotten)
+        usage_table(database).catch_up(found, forgotten)
         assert ("r-1" in rests_of(database, "s-1")) == ("s-1" not in forgotten)
     finally:
         database.close()
@@ -117,9 +124,9 @@ def rests_of(database: LedgerDatabase, reading: str) -> str:
 def test_what_was_counted_before_is_taken_back() -> None:
     database = LedgerDatabase(Path(":memory:"), "test")
     try:
-        UsageTable(database).add("a", (use("s-1", 1, "s-1", "ann", complied="r-1", quiet="r-2"),))
-        UsageTable(database).add("b", (use("s-2", 1, "s-2", "ben", complied="r-1"),))
-        UsageTable(database).withdraw({"ann"})
+        usage_table(database).add("a", (use("s-1", 1, "s-1", "ann", complied="r-1", quiet="r-2"),))
+        usage_table(database).add("b", (use("s-2", 1, "s-2", "ben", complied="r-1"),))
+        usage_table(database).withdraw({"ann"})
         assert table(database) == {"r-1": FATES["complied"]}
         assert database.rows("SELECT reading FROM uses") == [("s-2",)]
         assert database.rows("SELECT count(*) FROM used") == [(1,)], "no record of theirs is named"
@@ -146,9 +153,9 @@ def test_batches_that_are_counted_are_not_read_again(tmp_path: Path) -> None:
     batches = Batches({"a": (use("s-1", 1, quiet="r-1"),), "b": ()})
     database = LedgerDatabase(tmp_path / "ledger.sqlite", "test")
     try:
-        assert UsageTable(database).catch_up(batches) == 2
+        assert usage_table(database).catch_up(batches) == 2
         batches.by_address["c"] = (use("s-2", 1, complied="r-1"),)
-        assert UsageTable(database).catch_up(batches) == 1
+        assert usage_table(database).catch_up(batches) == 1
         assert batches.asked == ["a", "b", "c"]
         assert table(database) == {"r-1": RecordUse(shown=2, judged=2, fired=1, complied=1)}
     finally:

@@ -25,10 +25,10 @@ from ctxsteward.store.erasure.forget import Erasure, forget
 from ctxsteward.store.profiles.version_codec import references
 
 from ...store.erasure.scenes import hits
-from .desk import NOON, PERSONAL, SHARED, fill, night, say, settings_of
+from .desk import NOON, SHARED, fill, night, say, settings_of
 
 TOLD = {"tenant": "acme", "who": "dpo", "when": "2026-11-23T00:00:00Z", "why": "asked"}
-HERS = "I always prefer the corner table at Luigi's."
+HERS = "No, the corner table at Luigi's costs 7 EUR, not 9 EUR."
 WORDS = (HERS, "corner table")
 COMMAND = "from ctxsteward.console.cli import cli; cli()"
 
@@ -63,7 +63,7 @@ def later(settings: NightSettings, day: int) -> NightSettings:
 @pytest.mark.parametrize("what", [("--session", "s-hers"), ("--principal", "zoe")], ids=["session", "principal"])
 def test_a_command_leaves_no_word_in_the_store_not_even_in_the_ledger(tmp_path: Path, what: tuple[str, ...]) -> None:
     settings = settings_of(tmp_path, sources=("store", str(tmp_path / "in")))
-    fill(tmp_path / "in", 5)
+    fill(tmp_path / "in", 15)
     with open_store(settings.store) as store:
         session = store.session("s-hers", tenant="acme")
         for role, text in (("user", HERS), ("assistant", "Noted."), ("user", HERS)):
@@ -77,7 +77,7 @@ def test_a_command_leaves_no_word_in_the_store_not_even_in_the_ledger(tmp_path: 
     night(later(settings, 23))
     assert hits(contents(tmp_path / "store"), WORDS) == {}
     with open_store(settings.store) as store, Ledger.open(ledger_path(settings), store, "acme", "support") as ledger:
-        assert PERSONAL[0] in {record.text for record in ledger.records()}, "what others said was made anew"
+        assert SHARED[0] in {record.text for record in ledger.records()}, "what others said was made anew"
 
 
 @pytest.mark.parametrize("what", [{"session": "hers"}, {"principal": "zoe"}], ids=["session", "principal"])

@@ -16,7 +16,6 @@ from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.night.batch_harvest import HarvestedTranscript, HarvestWorker
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
-from ctxsteward.store import Audience
 from ctxsteward.store.crypto.keyring import subject_of
 from ctxsteward.store.erasure.forget import forget
 
@@ -35,13 +34,13 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def talked(root: Path) -> NightSettings:
-    """A night over a session in which the person of that name says what they like, and an unknown speaker something."""
+    """A night over a session in which the person of that name corrects a price, and somebody unknown speaks."""
     settings = settings_of(root, sources=("store", str(root / "in")))
     fill(root / "in", 3)
     with open_store(settings.store) as store:
         for session, principal, text in (
-            (NAME, NAME, f"I always prefer the {WORD} table."),
-            ("other", NAME, "I always prefer window seats."),
+            (NAME, NAME, f"No, the {WORD} table costs 7 EUR, not 9 EUR."),
+            ("other", NAME, "No, the window seat costs 3 EUR, not 5 EUR."),
             (NAME, None, "Hello there."),
         ):
             opened = store.session(session, tenant=NAME)
@@ -51,14 +50,15 @@ def talked(root: Path) -> NightSettings:
     return settings
 
 
-def facts(settings: NightSettings) -> set[str]:
-    with open_store(settings.store) as store:
-        return {fact.text for fact in store.facts("support", tenant=NAME).active(Audience("user", NAME)).facts}
+def claims(settings: NightSettings) -> set[str]:
+    """What the ledger holds of what they said."""
+    with open_store(settings.store) as store, Ledger.open(ledger_path(settings), store, NAME, "support") as ledger:
+        return {row[0] for row in ledger._db.rows("SELECT text FROM seen WHERE principal = ?", NAME)}
 
 
-def test_their_claims_become_facts_of_their_own(tmp_path: Path) -> None:
+def test_their_claims_are_those_of_a_known_person(tmp_path: Path) -> None:
     settings = talked(tmp_path)
-    assert any(WORD in text for text in facts(settings))
+    assert any(WORD in text for text in claims(settings))
 
 
 @pytest.mark.parametrize("what", [{"principal": NAME}, {"session": NAME}], ids=["principal", "session"])
@@ -68,18 +68,18 @@ def test_forgetting_them_or_the_session_leaves_no_byte(tmp_path: Path, what: dic
     with open_store(settings.store) as store:
         forget(store, **what, **TOLD)
     assert not hits(contents(tmp_path), (WORD,))
-    assert not any(WORD in text for text in facts(settings))
     night(settings.model_copy(update={"night": "2026-11-24"}))
     assert not hits(contents(tmp_path), (WORD,))
 
 
 @pytest.mark.parametrize("project", [None, NAME])
-def test_transcripts_from_outside_give_them_facts_too(tmp_path: Path, project: str | None) -> None:
+def test_so_are_those_in_transcripts_from_outside(tmp_path: Path, project: str | None) -> None:
     settings = settings_of(tmp_path)
     meta = {} if project is None else {"project": project}
-    say(tmp_path / "in", NAME, f"I always prefer the {WORD} table.", principal=NAME, seconds=NOON, session=NAME, **meta)
+    text = f"No, the {WORD} table costs 7 EUR, not 9 EUR."
+    say(tmp_path / "in", NAME, text, principal=NAME, seconds=NOON, session=NAME, **meta)
     night(settings)
-    assert any(WORD in text for text in facts(settings))
+    assert any(WORD in text for text in claims(settings))
 
 
 def test_a_canary_counts_them_as_one_person_over_all_their_sessions() -> None:

@@ -145,7 +145,7 @@ def scan(root: Path) -> bytes:
 
 def test_a_transcript_taken_back_where_it_came_from_leaves_with_all_it_gave(tmp_path: Path) -> None:
     fill(tmp_path / "in", 15)
-    secret = "I always prefer the corner table at Luigi's."
+    secret = "No, the corner table at Luigi's costs 7 EUR, not 9 EUR."
     say(tmp_path / "in", "secret", secret, principal="user-0")
     settings = settings_of(tmp_path)
     night(settings)
@@ -223,7 +223,7 @@ def test_nobody_hears_of_what_one_person_wants(tmp_path: Path) -> None:
         say(tmp_path / "in", f"{number}", PERSONAL[0], principal="ada", seconds=NOON + number)
     settings = settings_of(tmp_path)
     report = night(settings)
-    assert (report.outcome, report.statuses["active"], texts(settings)) == ("unchanged", 1, set())
+    assert (report.outcome, report.statuses, texts(settings)) == ("unchanged", {}, set())
 
 
 WRITTEN = (

@@ -20,7 +20,7 @@ from ctxsteward.store.erasure.forget import forget
 
 from .desk import NOON, SHARED, night, say, settings_of
 
-METRIC = "Please always answer in metric units."
+METRIC = "Please always answer in metric."
 LATER_SECONDS = NOON + 40 * 86_400.0
 TS = "2026-11-20T09:00:00+00:00"
 
@@ -29,11 +29,11 @@ Turn = tuple[str, str]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> NightSettings:
-    """After a night in which three people corrected the agent, and Ann told how she wants her answers."""
+    """After a night in which three people corrected the agent, and three told how they want their answers."""
     settings = settings_of(tmp_path, sources=(str(tmp_path / "in"), "store"))
     for n in range(3):
         say(tmp_path / "in", f"k{n}", SHARED[0], principal=f"p{n}")
-    say(tmp_path / "in", "wish", METRIC, principal="ann")
+        say(tmp_path / "in", f"wish{n}", METRIC, principal=f"q{n}")
     night(settings, now_seconds=LATER_SECONDS)
     return settings
 
@@ -63,22 +63,22 @@ def later(settings: NightSettings, day: int) -> NightSettings:
 
 
 OBEYED = (("Which seat?", "Any."), ("How far is Lisbon in metric units?", "In metric units, 1,900 km."))
-DISOBEYED = (("How far is Lisbon?", "1,200 miles."), ("As I said, please always answer in metric units.", "Sorry."))
+DISOBEYED = (("How far is Lisbon?", "1,200 miles."), ("As I said, please always answer in metric.", "Sorry."))
 
 
-def test_records_of_the_head_and_facts_of_a_turn_are_counted_the_night_after(settings: NightSettings) -> None:
+def test_records_of_the_head_are_counted_the_night_after(settings: NightSettings) -> None:
     with open_store(settings.store) as store:
         shown = talk(store, "a-1", OBEYED) | talk(store, "a-2", DISOBEYED)
         talk(store, "b-1", (("How heavy may my baggage be? The allowance?", "The allowance is 23 kg."),), "ben")
-    assert len(shown) == 2, "a record of the slice, and a fact of hers"
+    assert len(shown) == 2, "the records of the slice"
     report = night(later(settings, 23), now_seconds=LATER_SECONDS)
 
     found = uses(settings)
-    assert found[METRIC] == RecordUse(shown=2, judged=2, fired=2, complied=1, contradicted=1)
+    assert found[METRIC] == RecordUse(shown=3, judged=3, fired=2, complied=1, contradicted=1)
     assert found[SHARED[0]].shown == 3
     assert found[SHARED[0]].fired == 1
-    assert report.hits["shown"] == 5
-    assert report.rates["used"] == pytest.approx(3 / 5)
+    assert report.hits["shown"] == 6
+    assert report.rates["used"] == pytest.approx(3 / 6)
     assert report.rates["obeyed"] == pytest.approx(2 / 3)
 
 
@@ -141,7 +141,7 @@ def test_whoever_is_forgotten_is_counted_no_more(
         assert ledger_path(settings).exists() == is_open
     for day in (24, 25):
         night(later(settings, day).model_copy(update={"full": day == 25}), now_seconds=LATER_SECONDS)
-        assert METRIC not in uses(settings)
+        assert uses(settings)[METRIC].shown == left
     assert (uses(settings)[SHARED[0]].shown, uses(settings)[SHARED[0]].fired) == (left, 1)
 
 
@@ -155,7 +155,7 @@ def test_a_session_that_grew_counts_once(settings: NightSettings) -> None:
     assert uses(settings)[METRIC].shown == 1
 
 
-def test_a_session_lends_no_support_to_a_fact_that_it_was_shown(settings: NightSettings) -> None:
+def test_a_session_lends_no_support_to_a_record_that_it_was_shown(settings: NightSettings) -> None:
     with open_store(settings.store) as store:
         talk(store, "a-2", DISOBEYED)
     night(later(settings, 23), now_seconds=LATER_SECONDS)
@@ -164,7 +164,7 @@ def test_a_session_lends_no_support_to_a_fact_that_it_was_shown(settings: NightS
         Ledger.open(ledger_path(settings), store, settings.tenant, settings.profile) as ledger,
     ):
         (record,) = [one for one in ledger.records() if one.text == METRIC]
-    assert record.support.sessions == 1
+    assert record.support.sessions == 3
 
 
 def test_what_is_shown_and_never_comes_up_leaves_its_place(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_what_is_shown_and_never_comes_up_leaves_its_place(tmp_path: Path) -> No
         open_store(settings.store) as store,
         Ledger.open(ledger_path(settings), store, settings.tenant, settings.profile) as ledger,
     ):
-        active = [record for record in ledger.records() if record.scope.is_shared]
+        active = list(ledger.records())
         counter = Counter(CharTokenizer())
         room = max(slice_tokens(fit([one], counter, 0, 999, 999), counter) for one in active)
         chosen = fit(active, counter, 0, room, room, incumbents=meta, use=ledger.uses.of_records())

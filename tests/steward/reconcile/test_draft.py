@@ -12,7 +12,7 @@ from ctxsteward.steward.reconcile.draft import ClaimSupport, backing, summarize_
 
 from ...examples import examples
 
-STRENGTHS = ("strict", "recovered", "scored", "broad")
+STRENGTHS = ("strict", "recovered", "accepted", "broad")
 
 
 def brief(number: int, who: int, where: int, day: int | None, **fields: object) -> ObservationBrief:
@@ -78,20 +78,18 @@ def chosen(ordered: list[ObservationBrief], spoken: ObservationBrief) -> list[Ob
 @settings(max_examples=examples(400))
 @given(members())
 def test_evidence_is_chosen_by_turns_of_principals_and_sessions(said: list[tuple[str, ObservationBrief]]) -> None:
-    found = summarize_draft(said, own=False)
+    found = summarize_draft(said)
     ordered = sorted((one for _, one in said), key=lambda one: (STRENGTHS.index(one.strength), one.moment))
     spoken = next(one for one in ordered if one.id == found.spoken)
     assert found.chosen == tuple(one.id for one in chosen(ordered, spoken))
 
 
 @settings(max_examples=examples(200))
-@given(members(), st.randoms(use_true_random=False), st.booleans())
-def test_observations_in_any_order_come_to_the_same(
-    said: list[tuple[str, ObservationBrief]], rng: object, own: bool
-) -> None:
+@given(members(), st.randoms(use_true_random=False))
+def test_observations_in_any_order_come_to_the_same(said: list[tuple[str, ObservationBrief]], rng: object) -> None:
     shuffled = list(said)
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert summarize_draft(shuffled, own=own) == summarize_draft(said, own=own)
+    assert summarize_draft(shuffled) == summarize_draft(said)
 
 
 def test_the_words_are_of_the_strongest_cue_then_said_most_often_then_scored_highest_then_first() -> None:
@@ -103,7 +101,7 @@ def test_the_words_are_of_the_strongest_cue_then_said_most_often_then_scored_hig
     ]
     weak = [brief(number, number, number, 1, text="Short, please.", strength="broad") for number in range(5, 10)]
     tool = brief(10, 10, 10, 0, text="Tools say so.", trust="tool_internal", score=1.0)
-    found = summarize_draft([("c", one) for one in (tool, *weak, *strict)], own=False)
+    found = summarize_draft([("c", one) for one in (tool, *weak, *strict)])
     assert found.spoken == "0003"
 
 
@@ -111,14 +109,24 @@ def test_counts_are_of_places_sessions_and_people() -> None:
     told = [
         brief(0, 1, 1, 1),
         brief(3, 1, 1, 2, strength="broad"),
-        brief(1, 1, 2, 3, strength="scored"),
+        brief(1, 1, 2, 3, strength="accepted"),
         brief(2, 0, 3, 4, kind="preference", is_confirmed=True),
         brief(4, 0, 4, 5, strength="recovered", trust="tool_internal"),
     ]
-    both = {"events": 4, "recovered": 1, "sessions": 4, "strict": 2, "scored": 1, "helped": 1}
-    both |= {"votes": 1, "confirmed": 1, "denied": 0, "obeyed_succeeded": 0, "obeyed_failed": 0, "from_tool": False}
-    assert backing(told, own=False) == ClaimSupport(**both, principals=2, said=2)
-    assert backing(told, own=True) == ClaimSupport(**both, principals=4, said=3)
+    assert backing(told) == ClaimSupport(
+        events=4,
+        sessions=4,
+        principals=2,
+        said=2,
+        votes=1,
+        confirmed=1,
+        denied=0,
+        recovered=1,
+        helped=1,
+        obeyed_succeeded=0,
+        obeyed_failed=0,
+        from_tool=False,
+    )
 
 
 def test_what_a_person_said_stands_alone_and_what_was_shown_lends_nothing() -> None:

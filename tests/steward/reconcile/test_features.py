@@ -9,7 +9,7 @@ import sys
 
 from rensa import RMinHash
 
-from ctxsteward.steward.reconcile.claims import Claim, ClaimAudience
+from ctxsteward.steward.reconcile.claims import Claim
 from ctxsteward.steward.reconcile.features import claim_features
 from ctxsteward.steward.reconcile.sketches import PERMUTATIONS, SEED, SKETCH, bands
 
@@ -20,7 +20,6 @@ KNOWN = [2060749420, 3275998959, 2843248552, 1442783549, 507246097, 1050594273, 
 def claim(text: str, **fields: object) -> Claim:
     given = {
         "id": text,
-        "audience": ClaimAudience("user", user="ann"),
         "family": "said",
         "tool": None,
         "subject": "user",
@@ -40,10 +39,10 @@ def test_the_library_still_computes_what_it_did() -> None:
 
 def test_bands_do_not_depend_on_the_process() -> None:
     code = (
-        "from ctxsteward.steward.reconcile.claims import ClaimAudience as A, Claim;"
+        "from ctxsteward.steward.reconcile.claims import Claim;"
         "from ctxsteward.steward.reconcile.sketches import bands;"
         "from ctxsteward.steward.reconcile.features import claim_features;"
-        "print(bands([Claim(id='x', audience=A('user', user='ann'), family='said', tool=None, subject='user',"
+        "print(bands([Claim(id='x', family='said', tool=None, subject='user',"
         "attribute='note', is_single=False, polarity='positive', value=None,"
         "wording=claim_features('Keep the answers short, 3 lines, 回答简短'))]))"
     )
@@ -72,6 +71,6 @@ def test_pairs_that_share_most_words_share_a_band() -> None:
     assert found >= 0.98 * 400
 
 
-def test_claims_of_two_audiences_share_no_band() -> None:
-    first, second = bands([claim("keep it short"), claim("keep it short", audience=ClaimAudience("user", user="bob"))])
+def test_claims_about_two_tools_share_no_band() -> None:
+    first, second = bands([claim("keep it short", tool="book"), claim("keep it short", tool="pay")])
     assert set(first).isdisjoint(second)

@@ -1,4 +1,4 @@
-"""Wordings of one fact are one record; claims that differ stay apart."""
+"""Wordings of one fact are one claim; claims that differ stay apart."""
 
 from __future__ import annotations
 
@@ -6,56 +6,43 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ctxsteward.steward import Ledger
-from ctxsteward.steward.artifacts.artifact import build_artifact
-from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
 from ctxsteward.steward.reconcile.features import alike, claim_features, value_norm
 
-from ..scenes import AGENT, TENANT, artifact, memory_store, replayed, said
+from ..scenes import AGENT, TENANT, artifact, memory_store
 from .wordings import DIFFERENT, FRESH, FRESH_DIFFERENT, LATER, SETS, Facts, Pair
 
-MOST_RECORDS = 6
+MOST_CLAIMS = 6
 
 
-def records_of(facts: Facts, **fields: object) -> list[str]:
-    """Texts of the records that five facts make, said in three sessions."""
+def claims_of(facts: Facts, **fields: object) -> int:
+    """How many claims five facts are, said in three sessions."""
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         for at in range(3):
             ledger.absorb(artifact(store, f"s{at}", [fact[at] for fact in facts.facts], **fields))
         assert not ledger.flawed()
-        return [record.text for record in ledger.records() if not record.conflicts]
+        return ledger.components()
 
 
 @pytest.mark.parametrize("facts", [*SETS, *FRESH], ids=lambda facts: facts.name)
-def test_five_facts_in_three_wordings_are_at_most_six_records(facts: Facts) -> None:
-    assert 5 <= len(records_of(facts)) <= MOST_RECORDS
-
-
-@pytest.mark.parametrize("facts", [*SETS, *FRESH, *LATER], ids=lambda facts: facts.name)
-def test_the_same_out_of_transcripts(facts: Facts) -> None:
-    with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
-        for at in range(3):
-            lines = [said(fact[at], ordinal=2 * number + 1) for number, fact in enumerate(facts.facts)]
-            talk = replayed(f"s{at}", *lines)
-            ledger.absorb(*build_artifact(talk, harvest(talk), extractor=EXTRACTOR, key=store.keys.address_key(TENANT)))
-        assert 1 <= len(list(ledger.records())) <= MOST_RECORDS
+def test_five_facts_in_three_wordings_are_at_most_six_claims(facts: Facts) -> None:
+    assert 5 <= claims_of(facts) <= MOST_CLAIMS
 
 
 def test_wordings_nobody_tuned_for_mostly_become_one() -> None:
-    found = [len(records_of(facts)) for facts in LATER]
-    assert sum(count <= MOST_RECORDS for count in found) >= len(found) / 2
+    found = [claims_of(facts) for facts in LATER]
+    assert sum(count <= MOST_CLAIMS for count in found) >= len(found) / 2
     assert sum(found) <= 7 * len(found)
 
 
-@pytest.mark.parametrize("kind", ["fact", "correction", "decision"])
-def test_kinds_of_one_family_and_others_merge_alike(kind: str) -> None:
-    assert len(records_of(SETS[0], kind=kind)) == 5
+def test_kinds_of_one_family_merge_alike() -> None:
+    assert claims_of(SETS[0], kind="correction") == claims_of(SETS[0], kind="preference") == 5
 
 
 @pytest.mark.parametrize("pair", [*DIFFERENT, *FRESH_DIFFERENT], ids=lambda pair: pair.one)
-def test_claims_that_differ_are_two_records(pair: Pair) -> None:
+def test_claims_that_differ_are_two(pair: Pair) -> None:
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
         ledger.absorb(artifact(store, "s1", [pair.one.ljust(8, "。")]), artifact(store, "s2", [pair.other]))
-        assert len(list(ledger.records())) == 2, pair.why
+        assert ledger.components() == 2, pair.why
 
 
 @given(st.sampled_from([wording for facts in (*SETS, *FRESH) for fact in facts.facts for wording in fact]), st.data())

@@ -83,7 +83,7 @@ class Tier(NamedTuple):
 
 
 TIERS = (
-    Tier("a fact", record(kind="fact"), 1),
+    Tier("a correction", record(kind="correction"), 1),
     Tier("a rule", record("Answer in two sentences.", kind="policy"), 1),
     Tier("a trait of the persona", record("Be more cheerful.", kind="persona"), 1),
     Tier("gainsays a lock", record(GAINSAYS), 2),

@@ -14,6 +14,7 @@ from benchmarks.advice import KEYS, TENANT, own_runs
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.envelope.layout.composition import lay_head
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
+from ctxsteward.envelope.tokens.budgets import Scale
 from ctxsteward.envelope.tokens.tokenizer import Counter, Tokenizer, load_tokenizer
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
@@ -70,8 +71,6 @@ CASES = (
     Case("preference", {}, True),
     Case("correction", {"kind": "correction"}, True),
     Case("tool fix", {"kind": "tool_fix"}, True),
-    Case("decision", {"kind": "decision"}, True),
-    Case("fact", {"kind": "fact"}, False),
     Case("eval failure", {"kind": "eval_failure"}, False),
     Case("policy without a person", {"kind": "policy"}, False),
     Case("policy", {"kind": "policy", "review": APPROVED}, True),
@@ -236,7 +235,7 @@ RECORDS = st.lists(
         recommendation,
         st.sampled_from([f"r{n}" for n in range(8)]),
         st.sampled_from(TEXTS),
-        kind=st.sampled_from(["preference", "correction", "decision"]),
+        kind=st.sampled_from(["preference", "correction"]),
         review=st.sampled_from([None, APPROVED]),
     ),
     max_size=8,
@@ -518,7 +517,7 @@ KNOWN = st.builds(
     st.sampled_from(TEXTS),
     st.floats(0.05, 0.95),
     st.integers(1, 9),
-    st.sampled_from(["preference", "correction", "decision"]),
+    st.sampled_from(["preference", "correction"]),
     st.booleans(),
 )
 NIGHTS = st.lists(st.lists(KNOWN, max_size=7), min_size=1, max_size=3)
@@ -540,15 +539,15 @@ def test_what_is_dropped_is_never_worth_more_than_what_stays(
             worth = {record.id: value(record, None, None) for record in records}
 
     head = SessionHead(profile=ProfileDocument(meta=slice_).model_dump(mode="json"))
-    laid = lay_head(head, Budgets(meta_tokens=meta_tokens), Counter(tokenizer), compactions)
+    laid = lay_head(head, Scale(Budgets(meta_tokens=meta_tokens)), Counter(tokenizer), compactions)
 
-    shown = "".join(fragment.text for fragment in laid.meta)
+    shown = "".join(fragment.text for fragment in laid.section("meta"))
     stays = {record for record in slice_ if f" [{record.id}]\n" in f"{shown}\n"}
     dropped = {record for record in slice_ if record not in stays}
     told = [finding.text for finding in laid.findings if finding.kind == "meta_records_left_out"]
     assert len(told) == bool(dropped)
     assert all(record.id in told[0] for record in dropped)
-    assert sum(fragment.tokens for fragment in laid.meta) <= meta_tokens
+    assert sum(fragment.tokens for fragment in laid.section("meta")) <= meta_tokens
     for out in dropped:
         for stayed in stays:
             assert stayed.approved >= out.approved

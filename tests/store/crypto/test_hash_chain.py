@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope.testing import PASS, FaultyObjects, Plan, StoreFault
+from ctxsteward.evals.suites.kit.faulty_objects import PASS, FaultyObjects, Plan, StoreFault
 from ctxsteward.schemas import StoreError, StoreUnavailable
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, OutcomeUnknown, UnsupportedVersion, VersionTaken
 from ctxsteward.store.crypto.hash_chain import Chain, Link

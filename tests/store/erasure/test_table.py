@@ -153,7 +153,7 @@ def others(store: Store, session: str, word: str) -> None:
 def harvested(store: Store, session: str, word: str) -> None:
     """A night reads it after all have spoken; see `filled`."""
     opened = store.session(session, tenant=TENANT)
-    for role, text in (("user", f"I always prefer the table {word}."), ("assistant", "Noted.")):
+    for role, text in (("user", f"No, the table {word} costs 7 EUR, not 9 EUR."), ("assistant", "Noted.")):
         opened.append({"role": role, "content": text}, principal="ann" if role == "user" else None)
 
 
@@ -277,9 +277,8 @@ def _filled(where: str, whom: str, root: Path, request: pytest.FixtureRequest) -
         for number, entry in enumerate(TABLE):
             entry.bring(store, f"s-{number}", word_of(number))
     number = next(n for n, entry in enumerate(TABLE) if entry.bring is outside)
-    transcript = desk.say(
-        root / "in", f"s-{number}", f"Please always send my tickets to {word_of(number)}.", principal="ann"
-    )
+    text = f"No, the table {word_of(number)} costs 7 EUR, not 9 EUR."
+    transcript = desk.say(root / "in", f"s-{number}", text, principal="ann")
     desk.fill(root / "in", 3)
     desk.night(settings)
     transcript.unlink()
@@ -341,7 +340,7 @@ def test_an_erasure_without_the_ledger_s_folder_is_not_complete_until_the_ledger
     settings = desk.settings_of(
         tmp_path, journal=str(tmp_path / "journal"), sources=(str(tmp_path / "in"),), tenant=TENANT
     )
-    path = desk.say(tmp_path / "in", "t", "I always prefer the table MARKERann1q.", principal="ann")
+    path = desk.say(tmp_path / "in", "t", "No, the table MARKERann1q costs 7 EUR, not 9 EUR.", principal="ann")
     desk.fill(tmp_path / "in", 3)
     desk.night(settings)
     path.unlink()

@@ -14,7 +14,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 
 from ..doubles import HookedObjects
 
-TOLD = {"who": "steward", "why": "night 7", "when": "2026-11-22"}
+TOLD = {"who": "steward", "why": "import 7", "when": "2026-11-22"}
 GONE = {"who": "dpo", "why": "request 7", "when": "2026-11-23"}
 CHARS = Counter(CharTokenizer())
 PROFILE = Profile.from_text("You are calm.", name="support")

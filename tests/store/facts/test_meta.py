@@ -12,6 +12,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Session, Stor
 from ctxsteward.envelope.layout.composition import lay_head
 from ctxsteward.envelope.layout.meta_section import META_STABLE_COMPACTIONS
 from ctxsteward.envelope.testing import CharTokenizer, FirstLine
+from ctxsteward.envelope.tokens.budgets import Scale
 from ctxsteward.envelope.tokens.tokenizer import Counter, load_tokenizer
 from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.store.erasure.forget import forget
@@ -45,8 +46,8 @@ def shown_text(profile: Profile) -> str:
 def meta_ids(profile: Profile, counter: Counter, meta_tokens: int, compactions: int = 0) -> tuple[list[str], list[str]]:
     """Ids shown, and ids that a finding says were left out."""
     head = SessionHead(profile=profile.model_dump(mode="json"))
-    laid = lay_head(head, Budgets(meta_tokens=meta_tokens, system_tokens=500), counter, compactions)
-    rows = laid.meta[0].text.splitlines() if laid.meta else []
+    laid = lay_head(head, Scale(Budgets(meta_tokens=meta_tokens, system_tokens=500)), counter, compactions)
+    rows = laid.section("meta")[0].text.splitlines() if laid.section("meta") else []
     out = [
         finding.text.partition(": ")[2].split(", ")
         for finding in laid.findings

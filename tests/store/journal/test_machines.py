@@ -19,8 +19,7 @@ from typing import IO, Any
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store, rebuild
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter as TokenCounter
 from ctxsteward.store import MasterKeys

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.envelope.testing import Crashed, FaultyObjects, Method, SeededFaults, StoreFault
+from ctxsteward.evals.suites.kit.faulty_objects import Crashed, FaultyObjects, Method, SeededFaults, StoreFault
 from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import PutOutcome

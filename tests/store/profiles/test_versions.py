@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from ctxsteward.envelope import EnvelopeBuilder, Profile, Store
-from ctxsteward.envelope.testing import PASS, CharTokenizer, FaultyObjects, FirstLine, StoreFault, memory_store
+from ctxsteward.envelope.testing import CharTokenizer, FirstLine, memory_store
+from ctxsteward.evals.suites.kit.faulty_objects import PASS, FaultyObjects, StoreFault
 from ctxsteward.schemas import Erased, InputError, ReferenceNotFound
 from ctxsteward.schemas.errors import Damaged, Fenced, OutcomeUnknown, UnsupportedVersion
 from ctxsteward.schemas.profile import BLOCK_SPECS, MetaRecord, ProfileDocument, ProfileEntry

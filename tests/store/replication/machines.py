@@ -13,7 +13,7 @@ from collections import defaultdict
 from typing import Any
 
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.testing import PASS, FaultyObjects, Method, Plan, SimulatedClock, StoreFault
+from ctxsteward.evals.suites.kit.faulty_objects import PASS, FaultyObjects, Method, Plan, SimulatedClock, StoreFault
 from ctxsteward.store.crypto.keyring import MasterKeys
 from ctxsteward.store.journal.events import MessageAppended, from_record
 from ctxsteward.store.journal.memory import MemoryJournal

@@ -15,7 +15,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.testing import SimulatedClock
+from ctxsteward.evals.suites.kit.faulty_objects import SimulatedClock
 from ctxsteward.schemas import InputError, StoreUnavailable
 from ctxsteward.schemas.errors import Backpressure
 from ctxsteward.store.journal.memory import MemoryJournal

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, rebuild
 from ctxsteward.envelope.history.session import Session
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.testing import PASS, Crashed, FirstLine, StoreFault
+from ctxsteward.envelope.testing import FirstLine
+from ctxsteward.evals.suites.kit.faulty_objects import PASS, Crashed, StoreFault
 from ctxsteward.schemas import StoreError
 from ctxsteward.schemas.errors import Damaged
 from ctxsteward.store.crypto.keyring import MasterKeys

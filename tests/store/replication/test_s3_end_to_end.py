@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
-from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store, rebuild
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import InputError
 from ctxsteward.store.crypto.keyring import MasterKeys

@@ -12,11 +12,11 @@ from contextlib import suppress
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.building.builder import rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, rebuild
 from ctxsteward.envelope.history.session import Session
 from ctxsteward.envelope.store import Store
-from ctxsteward.envelope.testing import PASS, PUT_WEIGHTS, Crashed, FirstLine, SeededFaults
+from ctxsteward.envelope.testing import FirstLine
+from ctxsteward.evals.suites.kit.faulty_objects import PASS, PUT_WEIGHTS, Crashed, SeededFaults
 from ctxsteward.schemas import StoreError
 
 from ...examples import SOAK

@@ -19,13 +19,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, past_calls, rebuild
 from ctxsteward.envelope.building.past_calls import PastCall, holds_task_first, prefix_between
 from ctxsteward.envelope.layout.fragments import DerivedText, Fragment, MessageStep, Step
 from ctxsteward.envelope.layout.rows import cited, recalled_text, rows_of, unfenced
 from ctxsteward.schemas import CompressionReport, Finding, InputError, Loss
+from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.store.profiles.text import META_REF, Profile, static_blocks, system_blocks
 from ctxsteward.store.profiles.version_codec import lines_of
 
@@ -40,10 +39,8 @@ Status = Literal["kept", "new", "changed", "dropped"]
 Shown = Literal["whole", "excerpt", "masked", "placeholder"]
 
 
-class Item(BaseModel):
+class Item(FrozenModel):
     """Something that is shown by itself."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     label: str
     """A role, a tool's or a block's name, a note's name; empty: none."""
@@ -66,10 +63,8 @@ class Item(BaseModel):
         return self.chars > len(self.text)
 
 
-class Block(BaseModel):
+class Block(FrozenModel):
     """A piece of the prompt that is laid out and counted as one."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     """Its place on the page."""
@@ -78,10 +73,8 @@ class Block(BaseModel):
     items: tuple[Item, ...]
 
 
-class SectionView(BaseModel):
+class SectionView(FrozenModel):
     """A section with its budget."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     tokens: int
@@ -94,10 +87,8 @@ class SectionView(BaseModel):
     blocks: tuple[Block, ...]
 
 
-class CallView(BaseModel):
+class CallView(FrozenModel):
     """One call."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     session: str
     call: PastCall

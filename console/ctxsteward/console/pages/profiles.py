@@ -91,7 +91,6 @@ def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) 
             record
             for record in records.by_id.values()
             if record.id not in in_force
-            and record.scope.is_shared
             and record.review
             and record.review.state == "approved"
             and record.status == "active"

@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-
 from ctxsteward.envelope import Session, Store, past_calls
 from ctxsteward.envelope.building.past_calls import PastCall
 from ctxsteward.envelope.history.tool_groups import text_of
 from ctxsteward.schemas import CompressionReport, ContextError, InputError, Loss, Ref, ReferenceNotFound
 from ctxsteward.schemas.errors import Damaged
+from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.schemas.message import decode_wire
 from ctxsteward.store.journal.events import MessageAppended, WindowCompacted
 from ctxsteward.store.journal.log import Log
@@ -46,19 +45,15 @@ def pages_of(count: int, size: int) -> int:
     return max(1, -(-count // size))
 
 
-class Piece(BaseModel):
+class Piece(FrozenModel):
     """A stretch of a text."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str
     marked: bool = False
 
 
-class Original(BaseModel):
+class Original(FrozenModel):
     """What a reference leads to, with what is cited of it marked."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     ref: str
     ordinal: int

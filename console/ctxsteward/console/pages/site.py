@@ -24,7 +24,6 @@ from ctxsteward.envelope.cascade.continuity import handoff_of
 from ctxsteward.schemas import ContextError, InputError, ReferenceNotFound
 from ctxsteward.schemas.errors import without_secrets
 
-from ..steward.records import whose
 from ..steward.versions import texts
 from . import timeline as drawn
 from .evals import history_contents
@@ -327,7 +326,7 @@ def _acting(site: Site, frame: Frame) -> dict[str, Any]:
 def _profile(site: Site, frame: Frame) -> dict[str, Any]:
     shown = governed_profile(site.store, site.tenant, frame.at.session, page=frame.at.page)
     links = evidence_links(site.store, site.tenant, lambda id: site.sessions is None or id in site.sessions)
-    return {"shown": shown, "ordinal_in": links, "whose": whose} | _acting(site, frame)
+    return {"shown": shown, "ordinal_in": links} | _acting(site, frame)
 
 
 def _version(site: Site, frame: Frame) -> dict[str, Any]:

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from ctxsteward.envelope import Prices
 from ctxsteward.envelope.building.past_calls import PastCall
 from ctxsteward.envelope.tokens.models import prices_of
+from ctxsteward.schemas.frozen import FrozenModel
 
 from .frame import CALLS
 from .inspector import Block, CallView
@@ -28,10 +27,8 @@ SOURCES = ("tools", "system", "static", "meta", "task", "bullets", "verbatim", "
 """What a prompt is made of, in its order. All from `task` on are the dynamic section."""
 
 
-class TimelineCall(BaseModel):
+class TimelineCall(FrozenModel):
     """A call with what it costs."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     call: PastCall
     read_tokens: int
@@ -53,10 +50,8 @@ class TimelineCall(BaseModel):
         return tuple((source, getattr(self.call, f"{source}_tokens")) for source in SOURCES)
 
 
-class TimelineTotals(BaseModel):
+class TimelineTotals(FrozenModel):
     """All calls of the session added up."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     calls: int
     prompt_tokens: int
@@ -82,10 +77,8 @@ class OverviewPoint(NamedTuple):
     compactions: int
 
 
-class Timeline(BaseModel):
+class Timeline(FrozenModel):
     """A page of a session's calls."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     session: str
     page: int

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from fastapi import Depends, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from ruamel.yaml import YAML
 from starlette.exceptions import HTTPException
 from starlette.requests import cookie_parser
@@ -60,6 +60,7 @@ from ctxsteward.schemas.errors import (
     TokenizerUnavailable,
     VersionTaken,
 )
+from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.store.names import checked_name
 from ctxsteward.store.strict_yaml import DocumentKind, read_document
 
@@ -98,20 +99,16 @@ _BY_STATUS = {status: kind for kind, (status, _) in KINDS.items()}
 MEDIA_TYPE = "application/problem+json"
 
 
-class FieldFault(BaseModel):
+class FieldFault(FrozenModel):
     """What is wrong with one field of a request."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     where: str
     """``body.messages[0].message``, ``query.limit``."""
     what: str
 
 
-class Problem(BaseModel):
+class Problem(FrozenModel):
     """Problem details (RFC 9457)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: str
     """``urn:ctxsteward:problem:KIND``."""
@@ -196,10 +193,8 @@ class Principal(NamedTuple):
     """Whether a browser may have sent the request by itself: with a cookie, or where no token is asked for."""
 
 
-class ServiceToken(BaseModel):
+class ServiceToken(FrozenModel):
     """An entry of a token file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=100)
     tenant: str = Field(min_length=1, max_length=200)
@@ -208,10 +203,8 @@ class ServiceToken(BaseModel):
     revoked: bool = False
 
 
-class TokenDocument(BaseModel):
+class TokenDocument(FrozenModel):
     """A token file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tokens: tuple[ServiceToken, ...] = ()
 

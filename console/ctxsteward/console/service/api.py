@@ -23,7 +23,6 @@ from starlette.responses import PlainTextResponse, Response
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, rebuild
 from ctxsteward.envelope.cascade.continuity import handoff_of
 from ctxsteward.envelope.compaction.policy import asked_policy
-from ctxsteward.envelope.history.originals import META_REPORT, report_in
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.schemas import Finding, InputError, StoreError
 from ctxsteward.schemas.cascade import PolicyName
@@ -31,6 +30,7 @@ from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.eval_result import EvalResult
 from ctxsteward.schemas.profile import ENTRY_ID
 from ctxsteward.schemas.recommendation import Status
+from ctxsteward.store.addresses import META_REPORT, report_in
 from ctxsteward.store.journal.port import SessionKey
 
 from ..terminal.failures import STEWARD, missing

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from math import ceil
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices
 from ctxsteward.envelope.envelope import Provider
 from ctxsteward.envelope.telemetry.spans import prefix_tokens
 from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.frozen import FrozenModel
 
 MAX_NAME = 200
 MAX_MESSAGES = 1_000
@@ -109,8 +110,8 @@ Meta = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+class _Body(FrozenModel):
+    model_config = ConfigDict(strict=True, defer_build=False)  # FastAPI warns of a body whose schema is not built
 
     @model_validator(mode="before")
     @classmethod
@@ -120,10 +121,6 @@ class _Body(BaseModel):
         if isinstance(value, dict) and len(value) > known + _SPARE_FIELDS:
             raise PydanticCustomError("too_long", f"{len(value):,} fields; there are {known}")
         return value
-
-
-class _Reply(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 # -- what is sent ---------------------------------------------------------------------------------------------------
@@ -207,13 +204,13 @@ class CompactInput(_Body):
 # -- what is given --------------------------------------------------------------------------------------------------
 
 
-class Health(_Reply):
+class Health(FrozenModel):
     """The service answers, and so does its store."""
 
     status: Literal["ok"]
 
 
-class AppendedMessage(_Reply):
+class AppendedMessage(FrozenModel):
     """Where a message stands."""
 
     ref: str
@@ -222,7 +219,7 @@ class AppendedMessage(_Reply):
     """False: it was there already."""
 
 
-class AppendResult(_Reply):
+class AppendResult(FrozenModel):
     """What became of the messages."""
 
     session: str
@@ -234,7 +231,7 @@ class AppendResult(_Reply):
     findings: tuple[FindingBody, ...]
 
 
-class BuildResult(_Reply):
+class BuildResult(FrozenModel):
     """An envelope, and the provider's request that it becomes."""
 
     session: str
@@ -247,7 +244,7 @@ class BuildResult(_Reply):
     envelope: EnvelopeBody | None
 
 
-class CompactionPrice(_Reply):
+class CompactionPrice(FrozenModel):
     """What a compaction costs and saves, in tokens at the price of one that no cache serves."""
 
     prompt_tokens_before: int
@@ -280,7 +277,7 @@ class CompactionPrice(_Reply):
         )
 
 
-class Compaction(_Reply):
+class Compaction(FrozenModel):
     """What a compaction did, or would do."""
 
     session: str
@@ -294,7 +291,7 @@ class Compaction(_Reply):
     """Of the envelope that was built with it; null: nothing was written."""
 
 
-class ResolvedOriginal(_Reply):
+class ResolvedOriginal(FrozenModel):
     """What a reference names, word for word."""
 
     ref: str
@@ -302,7 +299,7 @@ class ResolvedOriginal(_Reply):
     message: WireMessage
 
 
-class SessionListing(_Reply):
+class SessionListing(FrozenModel):
     """A session in a list."""
 
     id: str
@@ -311,7 +308,7 @@ class SessionListing(_Reply):
     why."""
 
 
-class SessionPage(_Reply):
+class SessionPage(FrozenModel):
     """Sessions by name."""
 
     items: tuple[SessionListing, ...]
@@ -320,14 +317,14 @@ class SessionPage(_Reply):
     """Parts of the object store, and sessions of this page, that could not be read."""
 
 
-class ReportPage(_Reply):
+class ReportPage(FrozenModel):
     """Compactions of a session, newest first."""
 
     items: tuple[ReportBody, ...]
     next: str | None
 
 
-class ProfileVersionRow(_Reply):
+class ProfileVersionRow(FrozenModel):
     """A version of a profile."""
 
     profile: str
@@ -335,21 +332,21 @@ class ProfileVersionRow(_Reply):
     is_head: bool
 
 
-class ProfileVersionPage(_Reply):
+class ProfileVersionPage(FrozenModel):
     """Versions, newest first, of one profile after another."""
 
     items: tuple[ProfileVersionRow, ...]
     next: str | None
 
 
-class RecordPage(_Reply):
+class RecordPage(FrozenModel):
     """Records of the steward, by id."""
 
     items: tuple[RecordBody, ...]
     next: str | None
 
 
-class ResultPage(_Reply):
+class ResultPage(FrozenModel):
     """Results of eval suites, newest first."""
 
     items: tuple[ResultBody, ...]

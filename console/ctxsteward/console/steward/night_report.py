@@ -17,7 +17,7 @@ from ctxsteward.steward.release.changelog import entry_lines
 from ctxsteward.store.profiles.versions import ProfileVersions
 
 from ..terminal.tables import grid, percent, say
-from .records import LedgerView, reason_text, record_fields, whose
+from .records import LedgerView, reason_text, record_fields
 
 SHOWN_RECORDS, SHOWN_SPANS, SPAN_CHARS = 8, 3, 160
 MAX_LISTED = 200
@@ -35,7 +35,7 @@ OUTCOMES = {
 
 def with_records(report: NightReport, records: LedgerView, before: set[str] | None) -> NightReport:
     """Add the records after the night, beside the ids that were active before it (None: too many to compare)."""
-    every = sorted(records, key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
+    every = sorted(records, key=lambda record: (record.kind, record.text, record.id))
     active = [record for record in every if record.status == "active"]
     new = [record for record in active if before is not None and record.id not in before][:MAX_LISTED]
     held = [record for record in every if record.status not in ("active", "superseded")][:MAX_LISTED]
@@ -116,7 +116,7 @@ def _changed(report: NightReport) -> Lines:
     would = "Would change for everybody" if report.dry_run or not landed else "Changed for everybody"
     if report.changes:
         yield f"{would}{f', version {report.version}' if landed and report.version else ''}:", "bold"
-    by_text = {record.text: record for record in report.new if record.scope.is_shared}
+    by_text = {record.text: record for record in report.new}
     for line in report.changes:
         yield f"  {line}", ""
         record = by_text.get(line[2:].rpartition(" [")[0])
@@ -130,21 +130,14 @@ def _changed(report: NightReport) -> Lines:
 
 
 def _listed(report: NightReport) -> Lines:
-    """New records that are not for everybody, and records that were held back."""
-    own = [record for record in report.new if not record.scope.is_shared]
-    for heading, records, more in (
-        ("New for one person, project or session alone", own, "--json lists them"),
-        ("Held back", report.held, "`ctxsteward steward review --all` lists them"),
-    ):
-        if records:
-            yield f"{heading}: {len(records):,}", "bold"
-        for record in records[:SHOWN_RECORDS]:
-            if records is own:
-                yield f"  {whose(record)}: {record.text}  ({record.kind}; {record.id})", ""
-            else:
-                yield f"  {record.status}: {record.text}  ({reason_text(record)}; {record.id})", ""
-        if len(records) > SHOWN_RECORDS:
-            yield f"  and {len(records) - SHOWN_RECORDS:,} more; {more}", ""
+    """Records that were held back."""
+    if report.held:
+        yield f"Held back: {len(report.held):,}", "bold"
+    for record in report.held[:SHOWN_RECORDS]:
+        yield f"  {record.status}: {record.text}  ({reason_text(record)}; {record.id})", ""
+    if len(report.held) > SHOWN_RECORDS:
+        more = len(report.held) - SHOWN_RECORDS
+        yield f"  and {more:,} more; `ctxsteward steward review --all` lists them", ""
 
 
 def _refused(report: NightReport) -> Lines:

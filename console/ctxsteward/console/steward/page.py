@@ -27,7 +27,7 @@ from ..terminal.output import write_text
 from .context import StewardContext, source_name
 from .night_report import OUTCOMES
 from .questions import question_lines, questions, quoted
-from .records import LedgerView, reason_text, records_at, whose
+from .records import LedgerView, reason_text, records_at
 from .versions import basis_text, changelog_rows
 
 MAX_NIGHTS, MAX_VERSIONS, MAX_RECORDS = 90, 30, 500
@@ -173,12 +173,12 @@ def _plots(
 
 def _record_rows(records: Sequence[MetaRecommendation], uses: Mapping[str, RecordUse]) -> list[tuple[str, ...]]:
     """Rows of the table of records, each with what became of it in the sessions that were shown it."""
-    ordered = sorted(records, key=lambda one: (STATUSES.index(one.status), not one.scope.is_shared, one.kind, one.text))
+    ordered = sorted(records, key=lambda one: (STATUSES.index(one.status), one.kind, one.text))
     rows: list[tuple[str, ...]] = []
     for record in ordered[:MAX_RECORDS]:
         use = uses.get(record.id)
         used = "" if use is None else f"shown {use.shown:,}, fired {use.fired:,} of {use.judged:,}"
         if use is not None and (judged := use.complied + use.contradicted):
             used += f", obeyed {use.complied:,} of {judged:,}"
-        rows.append((record.kind, record.status, whose(record), record.text, reason_text(record), used))
+        rows.append((record.kind, record.status, record.text, reason_text(record), used))
     return rows

@@ -53,7 +53,6 @@ from .records import (
     complete_waiting,
     records_at,
     token,
-    whose,
 )
 from .review import check_people, find_request
 from .taking_effect import leased, writing_by_hand
@@ -213,9 +212,6 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
             first = "a reviewer approves it first" if people == 1 else f"{agreed} of {people} have approved it"
             why = f"record {record.id} is a {record.status}; {first}"
             return _told(record.id, place, "needs_approval", why)
-        if not record.scope.is_shared:
-            why = f"record {record.id} is for one person, project or session; only records for everybody are promoted"
-            return _told(record.id, place, "not_shared", why)
         deciding = Decisions(place.settings(canary_share=share), place.store, records.ledger)
         writing = writing_by_hand(place, records.date, record.id, who, lease)
         admitted = deciding.admit(records.date, writing.run)
@@ -415,8 +411,6 @@ def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> 
         record = records.find(asked.record or "")
     if record.status in SPENT:
         raise InputError(f"--record {record.id}: it is {record.status}; only what still stands can be proposed")
-    if not record.scope.is_shared:
-        raise InputError(f"--record {record.id}: it is for {whose(record)} alone; a profile is for everybody")
     block, _, key = (asked.to or "").partition(".")
     if not key:
         raise InputError(f"--record {record.id}: say which entry it becomes, such as --to surface.length")

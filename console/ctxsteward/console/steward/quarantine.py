@@ -37,7 +37,7 @@ from ..terminal.failures import FOUND, STEWARD, need, one_line
 from ..terminal.output import print_json, print_result, progress
 from ..terminal.tables import say
 from .context import StewardContext, source_name
-from .records import ProfileOptions, about_a_profile, against_rule, reason_text, records_at, rule_text, whose
+from .records import ProfileOptions, about_a_profile, against_rule, reason_text, records_at, rule_text
 
 READS, GONE, SKIPPED, NOT_READ = "reads", "gone", "left out", "not read again"
 """What became of a transcript that was refused."""
@@ -74,7 +74,6 @@ def document(place: StewardContext, limit: int, tell: Callable[[str], object]) -
         aside = [
             {
                 "id": record.id,
-                "for": whose(record),
                 "text": record.text,
                 "against": against_rule(place, record),
                 "why": reason_text(record),
@@ -100,7 +99,7 @@ def show(console: Console, document: Mapping[str, Any]) -> None:
     for row in document["records"]:
         say(console, f"record {row['id']}: {row['flaw']}")
     for row in document["set_aside"]:
-        about = f"record {row['id']}, for {row['for']}: {row['text']}"
+        about = f"record {row['id']}: {row['text']}"
         say(console, about, "bold")
         detail = rule_text(row["against"]) if row["against"] else row["why"]
         say(console, f"  {detail}")

@@ -40,7 +40,6 @@ from .records import (
     rule_text,
     span_document,
     taken_back_from,
-    whose,
 )
 
 FOR_PEOPLE = frozenset(
@@ -165,7 +164,7 @@ def questions(place: StewardContext, records: LedgerView, *, every: bool = False
     asking = _QuestionWriter(place, records)
     held = [record for record in records.by_id.values() if record.status in WAITING or asking.is_out(record)]
     chosen = [record for record in records.by_id.values() if asking.is_asked(record, every=every)]
-    chosen.sort(key=lambda record: (not record.scope.is_shared, record.kind, record.text, record.id))
+    chosen.sort(key=lambda record: (record.kind, record.text, record.id))
     off = {record.id: who for record in chosen if (who := asking.put_off_by(record)) is not None}
     shown = (record for record in chosen if every or record.id not in off)
     asked = tuple(
@@ -190,7 +189,7 @@ class _QuestionWriter:
     def is_asked(self, record: MetaRecommendation, *, every: bool) -> bool:
         if self.is_out(record) or (every and record.status in (*WAITING, "rejected")):
             return True
-        if not record.scope.is_shared or record.kind not in WEIGHTS:
+        if record.kind not in WEIGHTS:
             return False
         if record.status == "rejected":
             return bool(self._news(record, self._records.ledger.basis(record.id)))
@@ -315,7 +314,7 @@ def _sentence(text: str) -> str:
 def question_lines(question: ReviewQuestion, *, every_span: bool = False) -> Iterator[str]:
     """A question, line by line; the first is the line in question."""
     yield question.line
-    yield f"  {question.record.id}: {question.record.status}, for {whose(question.record)}"
+    yield f"  {question.record.id}: {question.record.status}"
     spans = question.spans if every_span else _first_of_each(question.spans)
     for span in spans:
         yield f"  {quoted(span, question.record, None if every_span else SPAN_CHARS)}"
@@ -377,7 +376,6 @@ def version_showing(place: StewardContext, record: MetaRecommendation) -> int | 
 def record_document(record: MetaRecommendation, spans: Sequence[EvidenceQuote], shown: int | None) -> dict[str, Any]:
     return {
         "record": record.model_dump(mode="json"),
-        "for": whose(record),
         "why": reason_text(record),
         "in_force_in_version": shown,
         "spans": [span_document(span) for span in spans],
@@ -403,7 +401,6 @@ def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tupl
     support, validity, sure = record.support, record.validity, record.confidence
     yield "id", record.id
     yield "kind", record.kind
-    yield "for", whose(record)
     yield "status", f"{record.status}: {reason_text(record)}"
     yield "in force", f"version {shown}" if shown else "not in the slice that everybody is shown"
     yield "about", f"{record.slot.subject} / {record.slot.attribute} ({record.slot.cardinality})"

@@ -35,15 +35,11 @@ if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do wit
     from ctxsteward.steward.ledger.records import JudgementContext
 
 REASONS: Mapping[str, str] = {
-    "strict_cue": "said outright, for its author alone",
-    "scored_fact": "a lasting fact of its author, for its author alone",
-    "repeated": "said more than once",
     "independent_principals": "enough people said it, independently",
     "confirmed": "enough people said it, and a tool of your own says the same",
     "governed": "enough people said it, and a rule in force says the same",
     "fix_worked": "its fix worked often enough, in runs that succeeded",
     "approved": "a person approved it",
-    "needs_support": "said in passing; a wish must be said again, a fact outright",
     "needs_principals": "too few people said it",
     "needs_confirmation": "people claim it of the service; a tool of your own, a rule or a person must say the same",
     "fails_more": "more runs that did so failed than succeeded",
@@ -89,10 +85,6 @@ class LedgerView:
 
     def __iter__(self) -> Iterator[MetaRecommendation]:
         return self.ledger.records(self._as_of)
-
-    def judge(self) -> None:
-        """Bring the standing of all records up to date in the ledger, as of now."""
-        self.ledger.judged(self._as_of)
 
     @cached_property
     def by_id(self) -> dict[str, MetaRecommendation]:
@@ -142,15 +134,6 @@ def span_document(quote: EvidenceQuote) -> dict[str, Any]:
     return quote.evidence.model_dump(mode="json") | {"text": quote.text, "verified": quote.verified}
 
 
-def whose(record: MetaRecommendation) -> str:
-    """Whom a record is for."""
-    scope = record.scope
-    for kind, name in (("session", scope.session), ("user", scope.user), ("project", scope.project)):
-        if name is not None:
-            return f"{kind} {name}"
-    return "everybody"
-
-
 def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str, Any] | None:
     """The rule in force that a record plainly contradicts; None: none was found."""
     head = place.versions.head()
@@ -171,7 +154,7 @@ def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], boo
     taken = taken_back(place.store, place.versions, place.head)
 
     def out(record: MetaRecommendation) -> bool:
-        if record.status != "active" or not record.scope.is_shared:
+        if record.status != "active":
             return False
         approved = record.review is not None and record.review.state == "approved"
         return taken.keeps_out(record, record.review.when if record.review and approved else None)
@@ -194,7 +177,6 @@ def record_fields(record: MetaRecommendation) -> dict[str, Any]:
         "id": record.id,
         "kind": record.kind,
         "status": record.status,
-        "for": whose(record),
         "text": record.text,
         "reasons": list(record.reasons),
         "why": reason_text(record),

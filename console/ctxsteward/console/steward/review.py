@@ -146,10 +146,8 @@ def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when
     )
     agreed, people = len(reviews.approvers(record)), place.people_for(record)
     state = "waiting" if review.state == "approved" and agreed < people else review.state
-    is_personal = not record.scope.is_shared
-    acts = given.decision == "reject" or (is_personal and state == "approved")
-    in_effect = take_effect(place, record.id, review.who[0]) if acts else None
-    more = {"state": state, "approved": agreed, "people": people, "personal": is_personal, "in_effect": in_effect}
+    in_effect = take_effect(place, record.id, review.who[0]) if given.decision == "reject" else None
+    more = {"state": state, "approved": agreed, "people": people, "in_effect": in_effect}
     return about | {"verdict": given.decision, "who": review.who[0], "when": when} | more
 
 
@@ -169,10 +167,6 @@ def answer_text(answered: Mapping[str, Any]) -> str:
         return line + f"“{answered['text']}”; somebody else must approve them"
     if answered["state"] == "waiting":
         return line + f"{answered['approved']} of {answered['people']} have, somebody else must, too"
-    if answered.get("personal"):
-        return line + (
-            "it is used from the next request on" if answered["in_effect"] else f"{LATER} brings it into use"
-        )
     does = "brings it into force" if answered["kind"] == "request" else "stages it"
     return line + f"`ctxsteward steward promote {answered['id']}` or the next night {does}"
 

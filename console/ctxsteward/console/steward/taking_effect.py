@@ -1,8 +1,6 @@
-"""Bring an answer about a record into effect at once, where that needs no further person.
+"""Take a rejected record out of the version in force at once, where that needs no further person.
 
-A night does the same for all records. Between nights a record that is rejected, or approved for one person, would stay
-in prompts, or out of them, until the next one. So the answer rewrites what shows the record: the shelf of the person or
-project that it is for, or, where a rejected record stands in the version in force, the version after it.
+A night does the same for all records. Between nights a rejected record would stay in prompts until the next one.
 
 It holds the lease of the profile's writers. Where a night holds that, the night after it does what is left.
 """
@@ -16,7 +14,6 @@ from contextlib import contextmanager
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.steward.night.run import CommitContext
 from ctxsteward.steward.release.decision import Decisions
-from ctxsteward.store import Audience
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.versions import Lease, WriterLease
 
@@ -57,7 +54,7 @@ def writing_by_hand(place: StewardContext, date: str, id: str, who: str, lease: 
 
 
 def take_effect(place: StewardContext, id: str, who: str) -> bool:
-    """Show a record, or show it no more, as people have decided; whether that is done.
+    """Show a rejected record no more; whether that is done.
 
     False: a night is under way, or the version without the record may not come into force yet.
     """
@@ -65,21 +62,7 @@ def take_effect(place: StewardContext, id: str, who: str) -> bool:
         if lease is None:
             return False
         with records_at(place) as records:
-            record = records.find(id)
-            if record.scope.is_shared:
-                return _without_rejected(place, records, record, who, lease)
-            _shelve(place, records, record, who)
-            return True
-
-
-def _shelve(place: StewardContext, records: LedgerView, record: MetaRecommendation, who: str) -> None:
-    """Write anew what is known of the one person or project that a record is for."""
-    scope = record.scope
-    audience = Audience("project", scope.project) if scope.project is not None else Audience("user", scope.user or "")
-    records.judge()
-    shelves = place.store.facts(place.profile, tenant=place.tenant)
-    why = f"{who} decided about record {record.id}"
-    shelves.commit(audience, records.ledger.facts(audience), who=who, why=why, when=place.here.when)
+            return _without_rejected(place, records, records.find(id), who, lease)
 
 
 def _without_rejected(

@@ -1,12 +1,11 @@
 """An envelope put together around what was decided (`decider`).
 
-The builder calls the parts in this order: `build_head_sections`, `Decider.run`, `measure_envelope`, `keep_manifest`,
+The builder calls the parts in this order: `head_of`, `Decider.run`, `sections_of`, `address_in`, `keep_manifest`,
 `assemble_envelope`.
 
-`build_head_sections` lays out, counts and digests system, static and meta. The result is cached until one of these
-changes: the head event in the log, the budgets, the calibration, and, once in a session's life, whether dynamic has
-been compacted so often that meta over its trigger is left with fewer records (`layout.meta_section`).
-`measure_envelope` gives tokens and address; between that and `assemble_envelope` a build writes the manifest.
+`head_of` lays out and counts system, static and meta. The result is cached until one of these changes: the head event
+in the log, the budgets, the calibration, and, once in a session's life, whether dynamic has been compacted so often
+that meta over its trigger is left with fewer records (`layout.meta_section`).
 
 A manifest is what is needed to lay a built envelope out again: a JSON object, sealed by its code, with session,
 position, ids of the compactions and findings that the build made, and the builder's configuration, which is written
@@ -21,8 +20,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, partial
 
 from ctxsteward.schemas import BudgetExceeded, CompressionReport, Finding, WindowExceeded
 from ctxsteward.schemas.findings import LOSSES, fixed_finding
@@ -30,11 +28,11 @@ from ctxsteward.schemas.message import Wire
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.journal.log import coded_manifest
 
-from ..envelope import Envelope, Section, digest_behind, head_digested, seal_envelope
+from ..envelope import Envelope, Section, digest_of, seal_envelope
 from ..history.session import Session
 from ..history.state import State
 from ..layout.composition import DynamicLayout, HeadLayout, lay_head, window_findings
-from ..layout.fragments import MessageStep
+from ..layout.fragments import MessageStep, cached
 from ..layout.meta_section import META_STABLE_COMPACTIONS, ChooseRecords, MetaCut, report_of
 from ..layout.rows import FORMS, RENDERER_VERSION
 from ..tokens.budgets import HEAD_SECTIONS, Budgets, BuildTarget, Scale, guard_notice
@@ -44,126 +42,92 @@ from .decider import BuildProgress
 # -- the envelope put together ------------------------------------------------------------------------------------
 
 
-class HeadSections(NamedTuple):
-    """The head as it stands."""
-
-    layout: HeadLayout
-    sections: dict[str, Section]
-    tokens: int
-    """Tool schemas included."""
-    estimated_tokens: int
-    """Before calibration."""
-    version: str | None
-    """Address of the profile."""
-    digested: bytes
-    """Its part of the envelope's digest."""
-
-
-def build_head_sections(
+def head_of(
     session: Session,
     scale: Scale,
     counter: Counter,
     fixed: Set[str],
     choose: ChooseRecords,
     renderer: int = RENDERER_VERSION,
-) -> HeadSections:
+) -> HeadLayout:
     """Lay out a session's head, or find it as it was laid out; `fixed` are the budgets that the caller set."""
     state = session.state
     stable = state.head.profile is None or state.compactions <= META_STABLE_COMPACTIONS
     key = (state.head_at, counter.name, scale.effective, frozenset(fixed), scale.calibration, stable, choose, renderer)
     entry = session.cache.get("head")
     if isinstance(entry, tuple) and entry[0] == key:
-        known: HeadSections = entry[1]
+        known: HeadLayout = entry[1]
         return known
-    layout = lay_head(state.head, scale.effective, counter, state.compactions, choose, FORMS[renderer])
-    epoch = max(0, state.heads - 1)
-    sections = {name: _section(name, layout, epoch, scale) for name in HEAD_SECTIONS}
+    form, epoch = FORMS[renderer], max(0, state.heads - 1)
+    head = lay_head(state.head, scale, counter, state.compactions, choose, form, epoch)
     if not stable:
-        before = lay_head(state.head, scale.effective, counter, 0, choose, FORMS[renderer])
-        if [f.digest for f in before.meta] != [f.digest for f in layout.meta]:
-            sections["meta"] = replace(sections["meta"], epoch=epoch + 1)
-    profile = state.head.profile
-    version = None if profile is None else _profile_version(session, profile)
-    head = HeadSections(
-        layout=layout,
-        sections=sections,
-        tokens=sum(section.tokens for section in sections.values()) + scale.provider_tokens(layout.tools_tokens),
-        estimated_tokens=sum(fragment.tokens for fragment in layout.fragments) + layout.tools_tokens,
-        version=version,
-        digested=head_digested(session.tenant, session.id, version, sections, renderer),
-    )
+        before = lay_head(state.head, scale, counter, 0, choose, form, epoch)
+        if [f.digest for f in before.meta] != [f.digest for f in head.meta]:
+            head = replace(head, epochs=head.epochs | {"meta": epoch + 1})
     session.cache["head"] = (key, head)
     return head
 
 
-def _section(name: str, layout: HeadLayout, epoch: int, scale: Scale) -> Section:
-    fragments = layout.section(name)
-    tokens = sum(fragment.tokens for fragment in fragments)
-    content = hashlib.sha256(b"".join(fragment.digest for fragment in fragments)).digest()
-    return Section(
-        name=name,
-        source=layout,
-        budget_tokens=_budget_tokens(name, layout, scale),
-        epoch=epoch,
-        tokens=scale.provider_tokens(tokens),
-        content=content,
-    )
+def profile_version(session: Session) -> str | None:
+    """Address of the profile that a session pins."""
+    profile = session.state.head.profile
+    if profile is None:
+        return None
+
+    def address() -> str:
+        data = json.dumps(profile, sort_keys=True, ensure_ascii=False).encode()
+        return address_of(session.address_key, session.tenant, "profile", data)
+
+    return cached(session.cache, "profile_version", session.state.head_at, address)
 
 
-def _budget_tokens(name: str, layout: HeadLayout, scale: Scale) -> int:
-    """A head budget as the caller knows it, or what it grew to."""
-    stated: int = getattr(scale.stated, f"{name}_tokens")
-    grown = layout.budgets[name]
-    unchanged = grown == getattr(scale.effective, f"{name}_tokens")
-    return stated if unchanged else max(stated, scale.provider_tokens(grown))
-
-
-def _profile_version(session: Session, profile: Wire) -> str:
-    data = json.dumps(profile, sort_keys=True, ensure_ascii=False).encode()
-    return address_of(session.address_key, session.tenant, "profile", data)
-
-
-class EnvelopeSize(NamedTuple):
-    """An envelope to be: its dynamic section, its tokens, its address."""
-
-    dynamic: Section
-    prompt_tokens: int
-    """The provider's."""
-    estimated_tokens: int
-    """Before calibration."""
-    address: str
-
-
-def measure_envelope(
-    session: Session, head: HeadSections, layout: DynamicLayout, target: BuildTarget, scale: Scale
-) -> EnvelopeSize:
-    """Count and address what was laid out."""
-    dynamic = Section(
+def sections_of(
+    session: Session, head: HeadLayout, dynamic: DynamicLayout, target: BuildTarget, scale: Scale
+) -> dict[str, Section]:
+    """Count and digest what was laid out; raises `WindowExceeded`."""
+    basis = head, scale.calibration
+    sections = dict(cached(session.cache, "head sections", basis, partial(_head_sections, head, scale)))
+    sections["dynamic"] = Section(
         name="dynamic",
-        source=layout,
+        source=dynamic,
         budget_tokens=scale.stated.dynamic_tokens,
         epoch=session.state.compactions,
-        tokens=scale.provider_tokens(layout.tokens),
-        content=layout.digest(),
+        tokens=scale.provider_tokens(dynamic.tokens),
+        content=dynamic.digest(),
     )
-    prompt_tokens = head.tokens + dynamic.tokens + REPLY_PRIMING_TOKENS
+    prompt_tokens = head.tokens + sections["dynamic"].tokens + REPLY_PRIMING_TOKENS
     if target.window_tokens is not None and prompt_tokens > target.window_tokens - target.output_reserve_tokens:
         raise WindowExceeded(prompt_tokens, target.window_tokens, target.output_reserve_tokens)
-    digest = digest_behind(head.digested, dynamic, head.layout.tools_digest)
-    return EnvelopeSize(
-        dynamic=dynamic,
-        prompt_tokens=prompt_tokens,
-        estimated_tokens=head.estimated_tokens + layout.tokens + REPLY_PRIMING_TOKENS,
-        address=address_of(session.address_key, session.id, "envelope", digest),
-    )
+    return sections
+
+
+def _head_sections(head: HeadLayout, scale: Scale) -> dict[str, Section]:
+    return {
+        name: Section(
+            name=name,
+            source=head,
+            budget_tokens=head.budgets[name],
+            epoch=head.epochs[name],
+            tokens=scale.provider_tokens(sum(fragment.tokens for fragment in head.section(name))),
+            content=hashlib.sha256(b"".join(fragment.digest for fragment in head.section(name))).digest(),
+        )
+        for name in HEAD_SECTIONS
+    }
+
+
+def address_in(session: Session, sections: dict[str, Section], tools_digest: bytes, renderer: int) -> str:
+    """The address of an envelope of these sections."""
+    digest = digest_of(session.tenant, session.id, profile_version(session), sections, tools_digest, renderer)
+    return address_of(session.address_key, session.id, "envelope", digest)
 
 
 def assemble_envelope(
     session: Session,
-    head: HeadSections,
+    head: HeadLayout,
     dynamic: DynamicLayout,
+    sections: dict[str, Section],
+    address: str,
     decided: BuildProgress,
-    size: EnvelopeSize,
     scale: Scale,
     notices: Sequence[Finding],
     target: BuildTarget,
@@ -174,7 +138,8 @@ def assemble_envelope(
 ) -> Envelope:
     """The envelope of a session as it stands; `notices` are findings about the builder itself."""
     state = session.state
-    findings = [*notices, *session.findings, *head.layout.findings, *decided.findings, *dynamic.findings]
+    prompt_tokens = head.tokens + sections["dynamic"].tokens + REPLY_PRIMING_TOKENS
+    findings = [*notices, *session.findings, *head.findings, *decided.findings, *dynamic.findings]
     if state.repaired or state.open_calls:
         findings += window_findings(state)
     if state.shortened:
@@ -182,39 +147,40 @@ def assemble_envelope(
     if session.missing and dynamic.context is not None:
         lost = (n for n in dynamic.context.refs if n in session.missing)
         findings += [fixed_finding("original_damaged", f"§{n}") for n in lost]
-    if (notice := guard_notice(size.prompt_tokens, target)) is not None:
+    if (notice := guard_notice(prompt_tokens, target)) is not None:
         findings.append(notice)
+    version = profile_version(session)
     seal = None
     if sealed:
         seal = seal_envelope(
             session.seal_key,
             tenant=session.tenant,
             session=session.id,
-            profile_version=head.version,
+            profile_version=version,
             position=state.position,
-            address=size.address,
+            address=address,
             renderer=renderer,
         )
     return Envelope(
         tenant=session.tenant,
         session=session.id,
         nonce=state.nonce,
-        profile_version=head.version,
-        head=head.layout,
+        profile_version=version,
+        head=head,
         dynamic=dynamic,
-        sections={**head.sections, "dynamic": size.dynamic},
+        sections=sections,
         reports=decided.reports,
         findings=tuple(findings),
         metrics={
-            "prompt_tokens": size.prompt_tokens,
-            "estimated_tokens": size.estimated_tokens,
+            "prompt_tokens": prompt_tokens,
+            "estimated_tokens": head.estimated_tokens + dynamic.tokens + REPLY_PRIMING_TOKENS,
             "stable_tokens": head.tokens + scale.provider_tokens(dynamic.prefix_tokens),
-            "tools_tokens": scale.provider_tokens(head.layout.tools_tokens),
+            "tools_tokens": scale.provider_tokens(head.tools_tokens),
             "messages": state.ordinal,
             "compactions": state.compactions,
             "degraded": int(bool(findings) and any(finding.kind in LOSSES for finding in findings)),
         },
-        address=size.address,
+        address=address,
         position=state.position,
         renderer=renderer,
         seal=seal,

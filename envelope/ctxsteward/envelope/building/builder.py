@@ -4,20 +4,16 @@
 out, and writes the envelope's manifest (`assembly`). All it decides is in the log; all it holds is configuration, so
 two workers with the same configuration build the same bytes.
 
-`rebuild` lays a past envelope out again, byte for byte, out of the log and its manifest alone. Where the log no longer
-holds what it was laid out from (something was damaged, or forgotten), the result has another address and the finding
-``rebuilt_differs``. What the journal lost is regenerated where it can be and flagged where it cannot (`LOSSES` of
-`ctxsteward.schemas`).
+`EnvelopeBuilder.from_manifest` is the builder that laid a past envelope out (`rebuild`).
 
-Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`; `rebuild` also
-`ReferenceNotFound`, `Damaged`, `Erased`.
+Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -26,35 +22,29 @@ from typing import Any, Literal
 from ctxsteward.schemas import (
     BudgetExceeded,
     CompressionReport,
-    Erased,
     Finding,
     InputError,
-    ReferenceNotFound,
     StoreError,
     Summarizer,
 )
 from ctxsteward.schemas.arguments import check_argument, check_callable
 from ctxsteward.schemas.cascade import PolicyName
-from ctxsteward.schemas.errors import Conflict, Damaged
+from ctxsteward.schemas.errors import Conflict
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.deadline import Deadline
 
 from ..compaction.ahead import PrefixedSummarizer, SummaryAhead
-from ..compaction.compactor import Compactor, Shortened, load_summarizer, replacing_reader, summarizers_of
+from ..compaction.compactor import Compactor, Shortened, replacing_reader, summarizers_of
 from ..compaction.policy import Policy
 from ..envelope import PROVIDERS, Envelope
 from ..history.head_check import still_told
-from ..history.originals import report_in
 from ..history.session import MemoryScope, Session, check_memory
-from ..instruments import cache_miss
-from ..layout.composition import DynamicLayout, lay_dynamic
+from ..layout.composition import DynamicLayout, HeadLayout
 from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice
 from ..layout.rows import FORMS
-from ..recall.earlier_sessions import shown_lines
 from ..recall.facts import speaker_of
 from ..recall.heuristic import Heuristic, SupersessionIndex
 from ..recall.selection import Selector
-from ..store import Store
 from ..telemetry.spans import API, LOGGER, BuildSpan
 from ..tokens.budgets import (
     Budgets,
@@ -69,55 +59,18 @@ from ..tokens.budgets import (
 from ..tokens.models import Prices, model_info
 from ..tokens.tokenizer import Counter, Tokenizer, prompt_tokens_of
 from .assembly import (
-    HeadSections,
+    address_in,
     assemble_envelope,
-    build_head_sections,
     configuration,
+    head_of,
     keep_manifest,
     keep_meta_report,
     keep_over_report,
-    measure_envelope,
     overflow_finding,
+    sections_of,
 )
 from .decider import BuildProgress, Decider
 from .newest_part import left_out_finding, newest_groups, showing
-
-
-def rebuilt(store: Store, address: str, tenant: str, builder_of: Callable[[Wire], EnvelopeBuilder]) -> Envelope:
-    """Lay out what a manifest describes, with the builder that it names."""
-    try:
-        manifest = store.manifest(address, tenant=tenant)
-    except Damaged:
-        cache_miss("manifest")
-        raise
-    if report_in(manifest) is not None:
-        what = f"{address[:16]}… is the address of a report, not of an envelope"
-        raise InputError(f"{what}; `ctxsteward report {address[:16]}` shows it")
-    builder = builder_of(manifest)
-    session = store.at(tenant, manifest["session"], manifest["position"])
-    reports, lost = _reports(store, manifest.get("reports", ()), tenant)
-    findings = tuple(Finding.model_validate(finding) for finding in manifest.get("findings", ()))
-    envelope = builder.rebuild(session, reports=reports, findings=findings)
-    if envelope.address == address and not lost:
-        return envelope
-    cache_miss("envelope")
-    what = f"; its compactions {', '.join(id[:16] + '…' for id in lost)} cannot be read" if lost else ""
-    text = f"the log no longer holds all that envelope {address[:16]}… was laid out from: this is another one{what}"
-    differs = Finding(kind="rebuilt_differs", text=text)
-    return replace(envelope, findings=(*envelope.findings, differs), metrics={**envelope.metrics, "degraded": 1})
-
-
-def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[CompressionReport, ...], list[str]]:
-    """The reports of these compactions, and the ids of those that cannot be read any more."""
-    reports: list[CompressionReport] = []
-    lost: list[str] = []
-    for id in ids:
-        try:
-            reports.append(store.report(id, tenant=tenant))
-        except (Damaged, Erased, ReferenceNotFound):
-            lost.append(id)
-    return tuple(reports), lost
-
 
 _TRIES = 100
 _NEVER = Policy(name="none", due=lambda window: False)
@@ -155,8 +108,11 @@ class EnvelopeBuilder:
         """
         check_memory(memory)
         check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
-        if not isinstance(policy, str):
-            _check_policy(policy)
+        if isinstance(policy, str):
+            from ..compaction.importance import policy_named
+
+            policy = policy_named(policy)
+        _check_policy(policy)
         if not isinstance(selector, str):
             check_callable("selector", selector, SELECTOR_HINT, optional=True)
         if not isinstance(ahead, SummaryAhead):
@@ -176,7 +132,7 @@ class EnvelopeBuilder:
             raise InputError(f"ahead: unknown provider {ahead.provider!r:.40}; one of: {', '.join(PROVIDERS)}")
         self._choose: ChooseRecords = BY_VALUE if meta is None else SummarizerChoice(meta)
         compactor = Compactor(
-            policy=_policy_named(policy) if isinstance(policy, str) else policy or Policy(),
+            policy=policy or Policy(),
             summarizer=by_section["dynamic"],
             counter=self.counter,
             budgets=self._scale.effective,
@@ -297,7 +253,8 @@ class EnvelopeBuilder:
                 envelope = self._envelope(session, layout, progress, started, keep=True, groups=groups)
                 if decider.ahead is not None and groups is None:
                     own, window = decider.beside_log(session.state, layout)
-                    decider.ahead.consider(session, window, partial(own.planned, session, window), envelope.render)
+                    plan = partial(own.compactor.planned, session.state, window)
+                    decider.ahead.consider(session, window, plan, envelope.render)
                 session.findings[:] = still_told(session.findings)
                 return envelope
         raise Conflict(session.id, session.state.position)
@@ -377,21 +334,21 @@ class EnvelopeBuilder:
 
     # -- its parts ----------------------------------------------------------------------------------------------
 
-    def _head(self, session: Session) -> HeadSections:
+    def _head(self, session: Session) -> HeadLayout:
         fixed, renderer = self.budgets.model_fields_set, self._decider.form.renderer
-        return build_head_sections(session, self._scale, self._target.counter, fixed, self._choose, renderer)
+        return head_of(session, self._scale, self._target.counter, fixed, self._choose, renderer)
 
-    def _scale_under(self, head: HeadSections) -> Scale:
+    def _scale_under(self, head: HeadLayout) -> Scale:
         """With dynamic no larger than a head that has grown leaves it."""
-        if not any(f.kind == "head_budget_grown" for f in head.layout.findings):
+        if not any(f.kind == "head_budget_grown" for f in head.findings):
             return self._scale
         return self._scale.limited(dynamic_room(self._target, head.tokens))
 
-    def _decider_under(self, head: HeadSections) -> Decider:
+    def _decider_under(self, head: HeadLayout) -> Decider:
         scale = self._scale_under(head)
         return self._decider if scale is self._scale else self._decider.with_budgets(scale.effective)
 
-    def _guard_tokens(self, head: HeadSections) -> int | None:
+    def _guard_tokens(self, head: HeadLayout) -> int | None:
         """Dynamic beyond which the request takes more of the window than the guard lets it, in our own tokens."""
         room = guarded_room(self._target, head.tokens)
         return None if room is None else int(room / self.calibration)
@@ -422,33 +379,38 @@ class EnvelopeBuilder:
         if scale is not self._scale:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
         target = self._target if fits else self._target._replace(window_tokens=None)
-        size = measure_envelope(session, head, layout, target, scale)
-        if size.dynamic.overflow_tokens:
+        sections = sections_of(session, head, layout, target, scale)
+        if sections["dynamic"].overflow_tokens:
             enough = self._enough_tokens(session, scale)
-            notices = (*notices, overflow_finding(size.dynamic, enough, self.window_tokens))
+            notices = (*notices, overflow_finding(sections["dynamic"], enough, self.window_tokens))
+        renderer = self._decider.form.renderer
+        address = address_in(session, sections, head.tools_digest, renderer)
         if keep:
             decided = self._with_meta_report(whole, head, decided)
-            kept = None if head.layout.cut is None or self._choose is BY_VALUE else head.layout.cut.kept
+            kept = None if head.cut is None or self._choose is BY_VALUE else head.cut.kept
             configured = self._configuration()
-            keep_manifest(whole, size.address, configured, decided.reports, decided.findings, kept, groups)
-            self._estimated_tokens = size.estimated_tokens
+            keep_manifest(whole, address, configured, decided.reports, decided.findings, kept, groups)
         build_seconds = 0.0 if started is None else time.perf_counter() - started
-        return assemble_envelope(
+        envelope = assemble_envelope(
             session,
             head,
             layout,
+            sections,
+            address,
             decided,
-            size,
             scale,
             notices,
             self._target,
             sealed=sealed,
             build_seconds=build_seconds,
-            renderer=self._decider.form.renderer,
+            renderer=renderer,
         )
+        if keep:
+            self._estimated_tokens = int(envelope.metrics["estimated_tokens"])
+        return envelope
 
     def _newest_groups(
-        self, session: Session, decider: Decider, layout: DynamicLayout, head: HeadSections, progress: BuildProgress
+        self, session: Session, decider: Decider, layout: DynamicLayout, head: HeadLayout, progress: BuildProgress
     ) -> frozenset[int] | None:
         """The tool groups to show where a compaction was due, was not made, and the window cannot take all of them.
 
@@ -474,23 +436,21 @@ class EnvelopeBuilder:
         What is never cut grows with the budget, because longer results are whole on arrival. So the layout under the
         widest budget bounds what is needed, and the layout under that bound gives a lower one.
         """
-        facts = partial(shown_lines, session)
         kept = session.cache.setdefault(("widest layout", self.counter.name), {})
         assert isinstance(kept, dict)
         tokens = WIDEST_DYNAMIC_TOKENS
         for cache in (kept, {}):  # kept from build to build: each group is laid out once for the widest layout
-            budgets = scale.with_dynamic(tokens).effective
-            laid = lay_dynamic(session.state, budgets, self.counter, session.shown, cache, facts, self._decider.form)
-            tokens = _holding(laid, scale)
+            decider = self._decider.with_budgets(scale.with_dynamic(tokens).effective)
+            tokens = _holding(decider.lay(session, session.state, cache), scale)
         room = dynamic_room(self._target, self._head(session).tokens)
         rounded = -(-tokens // ENOUGH_STEP_TOKENS) * ENOUGH_STEP_TOKENS
         return rounded if room is None or rounded <= room else None
 
-    def _with_meta_report(self, session: Session, head: HeadSections, decided: BuildProgress) -> BuildProgress:
+    def _with_meta_report(self, session: Session, head: HeadLayout, decided: BuildProgress) -> BuildProgress:
         """With the report of what meta was left without, by the build that is the first to leave it out."""
-        if head.layout.cut is None:
+        if head.cut is None:
             return decided
-        report = keep_meta_report(session, head.layout.cut, self._decider.compactor.now or session.now)
+        report = keep_meta_report(session, head.cut, self._decider.compactor.now or session.now)
         return decided if report is None else replace(decided, reports=(*decided.reports, report))
 
     def _configuration(self) -> str:
@@ -537,16 +497,6 @@ RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = dict.fromkeys(FORMS
 """What rebuilds an envelope, by the renderer that made it: this one and the two before are kept."""
 
 
-def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
-    """A past envelope again, byte for byte, out of the log and its manifest alone.
-
-    Where the log no longer holds what it was laid out from, the result has another address and the finding
-    ``rebuilt_differs``. Raises `ReferenceNotFound` for an address that was never built here, `Damaged` where its
-    manifest is, `Erased` for a session that was forgotten.
-    """
-    return rebuilt(store, address, tenant, EnvelopeBuilder.from_manifest)
-
-
 def _before_answer(session: Session) -> tuple[Session, Finding] | None:
     """Where the user turn that was appended last had been answered before: this session as it was before that.
 
@@ -581,12 +531,6 @@ def _selector_named(name: str) -> Selector:
     return selector_named(name)
 
 
-def _policy_named(name: PolicyName) -> Policy:
-    from ..compaction.importance import policy_named
-
-    return policy_named(name)
-
-
 def _check_policy(policy: object) -> None:
     check_argument("policy", policy, Policy, "pass Policy(…), or a name of PolicyName", optional=True)
 
@@ -619,6 +563,3 @@ def _is_recorded() -> bool:
 
 def _undecided(source: object, *, budget_tokens: int) -> Any:
     raise InputError("a builder made from a manifest rebuilds; it makes no new compactions")
-
-
-__all__ = ["RENDERERS", "EnvelopeBuilder", "load_summarizer", "rebuild"]

@@ -16,7 +16,7 @@ from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.deadline import Deadline, DeadlinePassed
 from ctxsteward.store.journal.events import CompactionRefused, EarlierLine, RecallSelected, WindowCompacted
 
-from ..compaction.ahead import PlannedCompaction, SummaryAhead
+from ..compaction.ahead import SummaryAhead
 from ..compaction.compactor import Compactor
 from ..compaction.policy import Policy, Window
 from ..history.session import MemoryScope, PersonMemory, Session
@@ -110,7 +110,7 @@ class Decider:
 
     def with_budgets(self, budgets: Budgets) -> Decider:
         """The same under other budgets."""
-        return replace(self, budgets=budgets, compactor=self.compactor.with_budgets(budgets))
+        return replace(self, budgets=budgets, compactor=replace(self.compactor, budgets=budgets))
 
     def with_policy(self, policy: Policy) -> Decider:
         """The same with another compaction policy."""
@@ -122,10 +122,11 @@ class Decider:
             return self
         return replace(self, compactor=replace(self.compactor, now=now))
 
-    def lay(self, session: Session, state: State) -> DynamicLayout:
-        """The dynamic section of a session as it stands, deciding nothing."""
+    def lay(self, session: Session, state: State, cache: dict[object, object] | None = None) -> DynamicLayout:
+        """The dynamic section of a session as it stands, deciding nothing; in the session's cache or another one."""
         facts = partial(shown_lines, session)
-        return lay_dynamic(state, self.budgets, self.counter, session.shown, session.cache, facts, self.form)
+        cache = session.cache if cache is None else cache
+        return lay_dynamic(state, self.budgets, self.counter, session.shown, cache, facts, self.form)
 
     # -- compacting ---------------------------------------------------------------------------------------------
 
@@ -144,12 +145,14 @@ class Decider:
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
         from ctxsteward.schemas.publish import validate  # noqa: F401  # now: an import must not be cut off
 
+        findings: list[Finding] = []
         try:
             with progress.deadline.bounding():
-                event, findings = self.compactor.run(
+                event = self.compactor.run(
                     session.state,
                     window,
                     lambda kind, data: address_of(key, session.id, kind, place + data),
+                    findings,
                     prepared,
                 )
         except DeadlinePassed:
@@ -171,10 +174,6 @@ class Decider:
         over = f", {tokens - budget} over its budget of {budget}" if tokens > budget else f" of {budget}"
         text = f"a compaction was due and not made: {deadline.reason}; the history stays, {tokens} tokens{over}"
         return Finding(kind="build_deadline", field="dynamic", text=text)
-
-    def planned(self, session: Session, window: Window, more_tokens: int) -> PlannedCompaction | None:
-        """What a compaction would take, were there so many more tokens."""
-        return self.compactor.planned(session.state, window, more_tokens)
 
     # -- recalling ----------------------------------------------------------------------------------------------
 

@@ -22,12 +22,12 @@ from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.schemas import ContextError, Finding
 from ctxsteward.schemas.message import Wire
+from ctxsteward.store.addresses import META_REPORT
 from ctxsteward.store.derived_files import DerivedFile
 from ctxsteward.store.journal.log import read_manifest
 from ctxsteward.store.journal.port import Manifest
 
 from ..envelope import Envelope
-from ..history.originals import META_REPORT
 from ..history.session import Session
 from ..history.state import State
 from ..store import Store
@@ -108,7 +108,8 @@ def past_calls(store: Store, session: str, *, tenant: str = "default") -> tuple[
     if len(known) < len(manifests):
         known += _laid_out(store, read, manifests, len(known))
         if file is not None:
-            file.write(FILE, [VERSION, read.generation, [_row(call) for call in known]])
+            rows = [[getattr(call, name) for name in PastCall.model_fields] for call in known]
+            file.write(FILE, [VERSION, read.generation, rows])
     return tuple(known)
 
 
@@ -120,10 +121,6 @@ def _known(file: DerivedFile | None, generation: int, manifests: Sequence[Manife
     known = [_call(row) for row in stored[2]]
     asked = [one.address for one in manifests[: len(known)]]
     return known if asked == [call.address for call in known] else []
-
-
-def _row(call: PastCall) -> list[Any]:
-    return [getattr(call, name) for name in PastCall.model_fields]
 
 
 def _call(row: Sequence[Any]) -> PastCall:
@@ -150,7 +147,8 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
             if envelope.address != manifest.address:  # what was read on may have been replaced: read it anew
                 session = store.at(read.tenant, read.id, fields["position"])
                 envelope = builder.rebuild(session, findings=findings)
-            made = tuple(_compaction(store, id, read.tenant) for id in fields.get("reports", ()))
+            reports = [store.report(id, tenant=read.tenant) for id in fields.get("reports", ())]
+            made = tuple(CallCompaction(one.id, one.pre_tokens, one.post_tokens, len(one.losses)) for one in reports)
         except ContextError as error:
             session = None  # it may stand in the midst of a reading
             call = PastCall(
@@ -177,11 +175,6 @@ def _at(store: Store, read: Session, session: Session | None, position: int) -> 
     return session
 
 
-def _compaction(store: Store, id: str, tenant: str) -> CallCompaction:
-    report = store.report(id, tenant=tenant)
-    return CallCompaction(id, report.pre_tokens, report.post_tokens, len(report.losses))
-
-
 def _summary(
     number: int,
     fields: Wire,
@@ -196,7 +189,10 @@ def _summary(
     sections, metrics = envelope.sections, envelope.metrics
     dynamic = sections["dynamic"]
     head_tokens = int(metrics["prompt_tokens"]) - dynamic.tokens
-    own = _parts(envelope, state)
+    layout = envelope.dynamic
+    group_tokens = layout.strip.tokens
+    task_upto = layout.task_upto or int(holds_task_first(envelope, state))
+    live_from = max(layout.live_from, task_upto)
     return PastCall(
         number=number,
         address=address,
@@ -209,12 +205,12 @@ def _summary(
         system_tokens=sections["system"].tokens,
         static_tokens=sections["static"].tokens,
         meta_tokens=sections["meta"].tokens,
-        task_tokens=provider(own.task),
-        bullets_tokens=provider(own.bullets),
-        verbatim_tokens=provider(own.verbatim),
-        recall_tokens=provider(own.recall),
-        live_tokens=provider(own.live),
-        notes_tokens=provider(own.notes),
+        task_tokens=provider(group_tokens[task_upto]),
+        bullets_tokens=provider(layout.bullets_tokens + layout.observations_tokens),
+        verbatim_tokens=provider(group_tokens[live_from] - group_tokens[task_upto]),
+        recall_tokens=provider(layout.context_tokens),
+        live_tokens=provider(group_tokens[layout.stop] - group_tokens[live_from]),
+        notes_tokens=provider(layout.notes_tokens),
         limit_tokens=head_tokens + dynamic.budget_tokens,
         threshold_tokens=head_tokens + int(dynamic.budget_tokens * builder.budgets.compact_at_fraction),
         overflow_tokens=sum(section.overflow_tokens for section in sections.values()),
@@ -232,32 +228,6 @@ def prefix_between(before: Envelope, now: Envelope, builder: EnvelopeBuilder) ->
     """How much of the beginning two envelopes share, in the provider's tokens, and where they part."""
     broken = first_prefix_break(Layouts.of(before), Layouts.of(now), builder.counter.text)
     return broken._replace(prefix_tokens=builder.provider_tokens(broken.prefix_tokens))
-
-
-class _Parts(NamedTuple):
-    """The dynamic section by what it is made of, in the builder's own tokens."""
-
-    task: int
-    bullets: int
-    verbatim: int
-    recall: int
-    live: int
-    notes: int
-
-
-def _parts(envelope: Envelope, state: State) -> _Parts:
-    layout = envelope.dynamic
-    tokens = layout.strip.tokens
-    task_upto = layout.task_upto or int(holds_task_first(envelope, state))
-    live_from = max(layout.live_from, task_upto)
-    return _Parts(
-        task=tokens[task_upto],
-        bullets=sum(fragment.tokens for fragment in layout.derived),
-        verbatim=tokens[live_from] - tokens[task_upto],
-        recall=layout.context_tokens,
-        live=tokens[layout.stop] - tokens[live_from],
-        notes=layout.notes_tokens,
-    )
 
 
 def holds_task_first(envelope: Envelope, state: State) -> bool:

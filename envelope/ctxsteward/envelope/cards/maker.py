@@ -182,13 +182,6 @@ class PhasePosition(NamedTuple):
         return PhasePosition(phase, turns + 1 if speaks else turns)
 
 
-class CardBatch(NamedTuple):
-    cards: list[ContextCard]
-    position: PhasePosition
-    """After the last message."""
-    findings: list[Finding]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardMaker:
     """How cards are made; may serve several threads if its parts may."""
@@ -203,17 +196,20 @@ class CardMaker:
         entries: Sequence[LogEntry],
         position: PhasePosition,
         pins: Mapping[int, Pin],
+        findings: list[Finding],
         between: Callable[[], None] = lambda: None,
-    ) -> CardBatch:
-        """Cards of those entries that are to have one; `between` is called after each."""
-        findings: list[Finding] = []
+    ) -> tuple[list[ContextCard], PhasePosition]:
+        """Cards of those entries that are to have one, and the position after the last; faults go to `findings`.
+
+        `between` is called after each entry.
+        """
         cards: list[ContextCard] = []
         for entry in entries:
             position = position.after(entry)
             if entry.event.origin is None and entry.message.role not in ("system", "developer"):
                 cards.append(self._card(key, entry, position, pins.get(entry.ordinal), findings))
             between()
-        return CardBatch(cards, position, findings)
+        return cards, position
 
     def _card(
         self,

@@ -39,7 +39,7 @@ from ctxsteward.store.journal.port import SessionKey
 from ..history.session import Session
 from ..history.tool_groups import LogEntry
 from .index import EVERYTHING, CardIndex, open_cards, ordinals_of
-from .maker import CardBatch, CardMaker, PhasePosition, card_maker, one_line, pinned
+from .maker import CardMaker, PhasePosition, card_maker, one_line, pinned
 
 if TYPE_CHECKING:
     from ctxsteward.store.journal.erasures import Eraser
@@ -133,14 +133,13 @@ class PendingSession:
         """Messages left to card."""
         return max(0, len(self.session) - self.carded)
 
-    def make(self, maker: CardMaker, count: int, between: Callable[[], None] = lambda: None) -> CardBatch:
+    def make(self, maker: CardMaker, count: int, between: Callable[[], None] = lambda: None) -> list[ContextCard]:
         """Make cards of the next `count` messages and move `carded` on."""
         first, self.carded = self.carded + 1, min(self.carded + count, len(self.session))
         entries = [entry for n in range(first, self.carded + 1) if (entry := self.entry(n)) is not None]
-        batch = maker.make(self.session.key, entries, self.position, self.session.state.pins, between)
-        self.position = batch.position
-        self.findings += batch.findings
-        return batch
+        pins = self.session.state.pins
+        cards, self.position = maker.make(self.session.key, entries, self.position, pins, self.findings, between)
+        return cards
 
     def entry(self, ordinal: int) -> LogEntry | None:
         """Return an original, or None if it was erased or cannot be read: one bad record never stops the others."""
@@ -223,10 +222,10 @@ def rebuild(
         sessions += 1
         messages += pending.left
         while pending.left:
-            batch = pending.make(maker, REBUILD_BATCH_MESSAGES)
+            made = pending.make(maker, REBUILD_BATCH_MESSAGES)
             # an earlier mark would have a worker make the rest, later and thus for good
             done = [] if pending.left else [(tenant, name, pending.carded)]
-            cards += index.put(batch.cards, done)
+            cards += index.put(made, done)
         findings += pending.findings
     return RebuildResult(sessions, messages, cards, tuple(findings))
 
@@ -494,8 +493,8 @@ class StoreCards:
                 return False
         self._give_way()
         if pending.left:
-            batch = pending.make(self._maker, BATCH_MESSAGES, self._give_way)
-            self.index.put(batch.cards, [(*key, pending.carded)])
+            cards = pending.make(self._maker, BATCH_MESSAGES, self._give_way)
+            self.index.put(cards, [(*key, pending.carded)])
         self.findings += pending.findings
         pending.findings.clear()
         with self._state:

@@ -127,20 +127,15 @@ def sections_of(scratchpad: str) -> dict[str, str]:
     return {name: "\n".join(lines).strip() for name, lines in found.items()}
 
 
-class _PlanItem(NamedTuple):
-    text: str
-    is_done: bool
-
-
-def _items(text: str) -> list[_PlanItem]:
-    """Lines of a list; a text that is none is one item."""
+def _items(text: str) -> list[tuple[str, bool]]:
+    """Lines of a list, and whether each is ticked off; a text that is no list is one item."""
     items = []
     for line in text.splitlines():
         match = _ITEM.match(line)
         if match is not None and match["text"].strip().rstrip(".").lower() not in _NOTHING:
-            items.append(_PlanItem(match["text"].strip()[:MAX_ITEM_CHARS], (match["mark"] or "").lower() == "x"))
+            items.append((match["text"].strip()[:MAX_ITEM_CHARS], (match["mark"] or "").lower() == "x"))
     if not items and not any(map(_ITEM.match, text.splitlines())) and text.strip().rstrip(".").lower() not in _NOTHING:
-        items = [_PlanItem(" ".join(text.split())[:MAX_ITEM_CHARS], False)]
+        items = [(" ".join(text.split())[:MAX_ITEM_CHARS], False)]
     return items[:MAX_ITEMS]
 
 
@@ -216,9 +211,9 @@ def handoff_of(
     plan = sanitized(kept.get(PLAN_NOTE, "")) or parts.get("current plan", "")
     steps = _items(plan)
     task = _goal(session.shown(state.task).message.text.strip())
-    decisions = [item.text for item in _items(parts.get("key decisions", ""))] or decisions_of(session)
+    decisions = [item for item, _ in _items(parts.get("key decisions", ""))] or decisions_of(session)
     folder = Workspace() if workspace is None else workspace
-    left = [*(step.text for step in steps if not step.is_done), *remaining]
+    left = [*(step for step, is_done in steps if not is_done), *remaining]
     stage = role or state.phase
     title = task.splitlines()[0][:200] if task else session.id
     lines, origin = _written(session, sections)
@@ -231,9 +226,9 @@ def handoff_of(
         branch=folder.branch,
         head_commit=folder.head_commit,
         plan=plan,
-        completed_items=tuple(dict.fromkeys([*(step.text for step in steps if step.is_done), *completed])),
+        completed_items=tuple(dict.fromkeys([*(step for step, is_done in steps if is_done), *completed])),
         remaining_items=tuple(dict.fromkeys(left)),
-        blocking_issues=tuple(dict.fromkeys([*(item.text for item in _items(parts.get("blockers", ""))), *blockers])),
+        blocking_issues=tuple(dict.fromkeys([*(item for item, _ in _items(parts.get("blockers", ""))), *blockers])),
         modified_files=folder.modified,
         created_files=folder.created,
         artifacts=tuple(

@@ -271,7 +271,8 @@ def read_past(
         noted |= state_notes(log.session)
         place = -1
         held = {entry.ordinal: entry for group in log.session.state.groups for entry in group.entries}
-        for entry in _entries(log.session, held):
+        for ordinal in range(1, len(log.session) + 1):
+            entry = held[ordinal] if ordinal in held else log.session.entry(ordinal)
             event = entry.event
             if event.origin is not None:
                 copied |= {event.origin} if at == 0 else set()
@@ -308,12 +309,6 @@ def state_notes(session: Session) -> dict[str, dict[str, Any]]:
             raise InputError(f"note {name!r} of session {session.id!r} is {text[:40]!r}; state is a JSON object")
         states[name.removeprefix(STATE_NOTE)] = values
     return states
-
-
-def _entries(session: Session, held: Mapping[int, LogEntry]) -> Iterator[LogEntry]:
-    """Yield all entries in order."""
-    for ordinal in range(1, len(session) + 1):
-        yield held[ordinal] if ordinal in held else session.entry(ordinal)
 
 
 def _past_message(log: PhaseLog, entry: LogEntry, held: Mapping[int, LogEntry]) -> PastMessage:

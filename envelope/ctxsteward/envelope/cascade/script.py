@@ -23,12 +23,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError, create_model
+from pydantic import Field, StrictInt, StrictStr, ValidationError, create_model
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import InvalidCascade, InvalidTranscript
+from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.strict_yaml import Tree, show
 
@@ -122,10 +123,8 @@ class Player(Protocol):
         """Return the number of the best attempt, or None to let the model choose by `evaluator_instructions`."""
 
 
-class ScriptedCall(BaseModel):
+class ScriptedCall(FrozenModel):
     """A tool call of a scripted reply."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     tool: Annotated[StrictStr, Field(min_length=1, max_length=200)]
     arguments: dict[str, Any] | StrictStr = Field(default_factory=dict)
@@ -136,10 +135,8 @@ class ScriptedCall(BaseModel):
     """Whether the result reports a failure."""
 
 
-class ScriptedReply(BaseModel):
+class ScriptedReply(FrozenModel):
     """One row."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     phase: Annotated[StrictStr, Field(min_length=1, max_length=57)]
     cascade: StrictStr | None = None

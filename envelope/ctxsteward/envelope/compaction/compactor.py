@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, Ref, Summarizer, SummarizerInput, Summary
 from ctxsteward.schemas.summary import ReplacementReader, SourceMessage
@@ -39,14 +39,6 @@ from ..tokens.tokenizer import Counter
 from .ahead import PlannedCompaction, PreparedSummary, fell_back
 from .losses import account, shown_texts
 from .policy import CompactionChoice, Policy, Window
-
-
-class CompactionOutcome(NamedTuple):
-    """A compaction, or the reason why it was not made."""
-
-    event: WindowCompacted | CompactionRefused
-    findings: tuple[Finding, ...]
-    """What is to be said of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +78,10 @@ class Compactor:
         state: State,
         window: Window,
         address: Callable[[str, bytes], str],
+        findings: list[Finding],
         prepared: PreparedSummary | Finding | None = None,
-    ) -> CompactionOutcome:
-        """Try one compaction of this state; `address` names a stored artifact.
+    ) -> WindowCompacted | CompactionRefused:
+        """Try one compaction of this state; `address` names a stored artifact, `findings` are added to.
 
         `prepared` is a summary made ahead, or the reason why it is missing. Without one, or where it does not fit what
         leaves now, the summarizer is called.
@@ -96,14 +89,14 @@ class Compactor:
         if self.policy.within is not None:
             own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
             inner = Window(state, window.layout, own.budgets, window.head_tokens)
-            return own.run(state, inner, address, prepared)
+            return own.run(state, inner, address, findings, prepared)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         choice = self._choice(window, all_tokens)
         if not (choice.drop or choice.mask or choice.shorten) and not window.over:
-            return self._refuse(window, "nothing may leave the window")
+            return _refuse(window, "nothing may leave the window", findings)
         summary: Summary | str | None = None
-        told: tuple[Finding, ...] = ()
+        unused = list[Finding]()
         if choice.is_summarized:
             budget_tokens = max(0, new_tokens - frame)
             source = self._source(state, choice)
@@ -111,16 +104,16 @@ class Compactor:
             if isinstance(landed, tuple):
                 choice, summary, source = landed
             else:
-                told = () if landed is None else (landed,)
+                unused = [] if landed is None else [landed]
                 summary = self._summary(source, budget_tokens)
         if isinstance(summary, str):
-            return self._refuse(window, summary)
-        event, findings = self._assemble(state, window, choice, summary, all_tokens, frame, address)
-        findings = (*told, *findings)
+            return _refuse(window, summary, findings)
+        findings += unused
+        event = self._assemble(state, window, choice, summary, all_tokens, frame, address, findings)
         if choice.fell_back and isinstance(event, WindowCompacted):
             text = f"{self.policy.name}: {choice.fell_back}"
-            findings = (*findings, Finding(kind="policy_fell_back", field="policy", text=text))
-        return CompactionOutcome(event, findings)
+            findings.append(Finding(kind="policy_fell_back", field="policy", text=text))
+        return event
 
     def _landed(
         self, state: State, choice: CompactionChoice, prepared: PreparedSummary | Finding, budget_tokens: int
@@ -153,16 +146,12 @@ class Compactor:
         share = max(budget_tokens - used, budget_tokens * len(left) // len(whole.messages))
         return taken, _beside(summary, self._summary(replace(whole, messages=left), share)), source
 
-    def _needed(self, window: Window, bullets_tokens: int) -> int:
-        """What must be freed so that the history comes to its target."""
-        target = self.budgets.target_tokens + self.budgets.lent_tokens(bullets_tokens)
-        verbatim_tokens = target - window.notes_tokens - bullets_tokens
-        return window.groups_tokens - max(window.must_tokens, verbatim_tokens)
-
     def _choice(self, window: Window, bullets_tokens: int, more_tokens: int = 0) -> CompactionChoice:
         """What leaves so that the history comes to its target, with so many more tokens behind it."""
         window.price_masks()
-        return self.policy.choose(window, self._needed(window, bullets_tokens) + more_tokens)
+        target = self.budgets.target_tokens + self.budgets.lent_tokens(bullets_tokens)
+        verbatim_tokens = max(window.must_tokens, target - window.notes_tokens - bullets_tokens)
+        return self.policy.choose(window, window.groups_tokens - verbatim_tokens + more_tokens)
 
     def planned(self, state: State, window: Window, more_tokens: int) -> PlannedCompaction | None:
         """What a compaction would take, were there so many more tokens; None: nothing that becomes bullets."""
@@ -176,10 +165,6 @@ class Compactor:
             return None
         source = self._source(state, choice)
         return PlannedCompaction(choice=choice, source=source, budget_tokens=max(0, new_tokens - frame))
-
-    def with_budgets(self, budgets: Budgets) -> Compactor:
-        """The same compactor under other budgets."""
-        return replace(self, budgets=budgets)
 
     @property
     def _reply_tokens(self) -> int:
@@ -238,7 +223,8 @@ class Compactor:
         share: int,
         frame: int,
         address: Callable[[str, bytes], str],
-    ) -> CompactionOutcome:
+        findings: list[Finding],
+    ) -> WindowCompacted | CompactionRefused:
         after = self._after(state, choice)
         fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
         progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
@@ -249,7 +235,7 @@ class Compactor:
         text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
         pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.forced and post < pre):
-            return self._refuse(window, f"it would save {pre - post} of {pre} tokens")
+            return _refuse(window, f"it would save {pre - post} of {pre} tokens", findings)
         report = CompressionReport(
             id="",
             section="dynamic",
@@ -280,9 +266,9 @@ class Compactor:
         try:
             validate("compression_report", compaction.report.model_dump(mode="json"))
         except InputError as error:
-            return self._refuse(window, str(error))
-        findings = tuple(_rules_left_out(lost_bullets, len(summary.superseded) if summary else 0))
-        return CompactionOutcome(compaction, findings)
+            return _refuse(window, str(error), findings)
+        findings += _rules_left_out(lost_bullets, len(summary.superseded) if summary else 0)
+        return compaction
 
     def _after(self, state: State, choice: CompactionChoice) -> _After:
         """The window's groups once a choice is carried out."""
@@ -363,11 +349,11 @@ class Compactor:
         shown = [bullet for index, bullet in enumerate(rows) if index not in out]
         return tuple(sorted(shown, key=_newest_original)), tuple(reserve), lost
 
-    def _refuse(self, window: Window, reason: str) -> CompactionOutcome:
-        text = f"a compaction was due at {window.section_tokens} tokens and not made: {reason}; the history stays"
-        finding = Finding(kind="compaction_refused", field="dynamic", text=text)
-        refused = CompactionRefused(reason=reason, section_tokens=window.section_tokens)
-        return CompactionOutcome(refused, (finding,))
+
+def _refuse(window: Window, reason: str, findings: list[Finding]) -> CompactionRefused:
+    text = f"a compaction was due at {window.section_tokens} tokens and not made: {reason}; the history stays"
+    findings.append(Finding(kind="compaction_refused", field="dynamic", text=text))
+    return CompactionRefused(reason=reason, section_tokens=window.section_tokens)
 
 
 def task_bullet(task: LogEntry, counter: Counter, room_tokens: int) -> Bullet:

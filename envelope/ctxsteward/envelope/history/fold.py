@@ -102,7 +102,8 @@ class DamageWitness(Protocol):
 
 def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
     """Apply rows of the log to the state, which stands where they begin."""
-    mending = _LogMender(state, witness) if _holds_stand_in(state) else None
+    holds_stand_in = state.repaired and any(entry.event.damaged for group in state.groups for entry in group.entries)
+    mending = _LogMender(state, witness) if holds_stand_in else None
     for index, row in enumerate(rows):
         if isinstance(row, MessageAppended):
             if mending is None and row.ordinal == state.ordinal + 1:
@@ -202,7 +203,3 @@ def _joined(later: Sequence[Row]) -> Iterator[Message]:
             if not event.placement.joins:
                 return
             yield LogEntry(event).message
-
-
-def _holds_stand_in(state: State) -> bool:
-    return state.repaired and any(entry.event.damaged for group in state.groups for entry in group.entries)

@@ -221,7 +221,8 @@ class Follower:
     def _head(self) -> frozenset[bytes]:
         """What the session's head says, as messages."""
         texts = self._root.state.head.system
-        return frozenset(_system_said(text).said for text in (*texts, "\n\n".join(texts)) if text)
+        wires = ({"role": "system", "content": text} for text in (*texts, "\n\n".join(texts)) if text)
+        return frozenset(said_message(Message.from_wire(wire)).said for wire in wires)
 
     def _keyed(self, data: bytes) -> bytes:
         return hashlib.blake2b(data, key=self._key, digest_size=_DIGEST_BYTES).digest()
@@ -546,11 +547,6 @@ def _raw_digest(source: object) -> bytes:
 
 def _message(source: object) -> Message:
     return Message.from_wire(source.message if isinstance(source, NewMessage) else source)
-
-
-def _system_said(text: str) -> SaidMessage:
-    wire: Wire = {"role": "system", "content": text}
-    return said_message(Message.from_wire(wire))
 
 
 __all__ = ["Follower"]

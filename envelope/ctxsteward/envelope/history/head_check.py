@@ -21,9 +21,8 @@ that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from ctxsteward.language.operators import sentences_of
 from ctxsteward.language.statement import read_statement
@@ -80,7 +79,9 @@ def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> S
         findings.append(Finding(kind=CONTRADICTED, field="meta", text=text))
     demoted = {*unresolved, *unagreed} if in_force else set()
     if any(record["id"] in demoted and record.get("approved") for record in head.profile["meta"]):
-        records = [_demoted(record) if record["id"] in demoted else record for record in head.profile["meta"]]
+        records = [
+            {**record, "approved": False} if record["id"] in demoted else record for record in head.profile["meta"]
+        ]
         head = replace(head, profile={**head.profile, "meta": records})
     return _with(head, findings)
 
@@ -97,10 +98,6 @@ def findings_of(head: SessionHead) -> list[Finding]:
 def still_told(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings that later envelopes of a session repeat."""
     return [finding for finding in findings if finding.kind != UNRESOLVED]
-
-
-def _demoted(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {**record, "approved": False}
 
 
 def _differences(in_force: ProfileDocument, given: ProfileDocument) -> Iterator[Finding]:

@@ -12,13 +12,13 @@ An original is checked against its address before it is served. Raises `InvalidR
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ctxsteward.language.passages import passage_spans
 from ctxsteward.schemas import CompressionReport, Erased, Message, Ref, ReferenceNotFound, TextPart, ToolResultPart
 from ctxsteward.schemas.errors import Damaged, InvalidReference
 from ctxsteward.schemas.message import Wire
+from ctxsteward.store.addresses import META_REPORT, report_in
 from ctxsteward.store.journal.events import ForkPoint, RecallSelected, SessionHead, WindowCompacted
 from ctxsteward.store.journal.log import read_manifest
 from ctxsteward.store.journal.port import ForgottenSubject
@@ -27,8 +27,6 @@ from ctxsteward.store.profiles.text import META_REF, Profile, record_line, recor
 from .log_view import SessionLogView
 from .tool_groups import LogEntry, MissingMessage
 
-META_REPORT = '"meta_report":'
-"""Stands in the text of a manifest that holds a report and no envelope."""
 MAX_ORDINAL_DIGITS = 12
 
 
@@ -37,12 +35,6 @@ class MetaReduced:
     """Records that meta was left without, because not all of them fit."""
 
     report: CompressionReport
-
-
-def report_in(manifest: Mapping[str, object]) -> CompressionReport | None:
-    """The report that this manifest holds; None: it is an envelope's."""
-    body = manifest.get("meta_report")
-    return None if body is None else CompressionReport.model_validate(body)
 
 
 class Originals:

@@ -30,6 +30,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 from agent_framework import (
@@ -154,7 +155,8 @@ class CtxstewardView(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Show the call its view, and keep the answer."""
-        if _is_service_managed(context):
+        # a conversation's id: the service holds the history, and the call has only what is new
+        if (context.options or {}).get("conversation_id") or context.kwargs.get("conversation_id"):
             await call_next()
             return
         name = _name(None if context.session is None else context.session.session_id)
@@ -225,11 +227,6 @@ class CtxstewardView(ChatMiddleware):
 
 def _name(session_id: str | None) -> ConversationName:
     return named_conversation(None if session_id is None else ConversationName(session_id))
-
-
-def _is_service_managed(context: ChatContext) -> bool:
-    """Whether the service holds the history, and the call has only what is new."""
-    return bool((context.options or {}).get("conversation_id") or context.kwargs.get("conversation_id"))
 
 
 # -- into the log -------------------------------------------------------------------------------------------------
@@ -342,7 +339,9 @@ class ShownView:
         ]
         shown: list[Message] = []
         bullets: Message | None = None
-        for (_, number), group in groupby(enumerate(pieces), key=lambda one: _together(one[0], one[1])):
+        # pieces of one message are one message again; others stand alone
+        keyed = [((-1, piece.source) if piece.source is not None else (at, None)) for at, piece in enumerate(pieces)]
+        for (_, number), group in groupby(zip(keyed, pieces, strict=True), key=itemgetter(0)):
             message = self._as_message(number, [piece for _, piece in group])
             shown.append(message)
             if bullets is None and number is None and f" {BULLETS_LABEL}>" in message.text.partition("\n")[0]:
@@ -402,11 +401,6 @@ class ShownView:
         occurrence = None if own is None else own.id
         result = Content.from_function_result(answer.call_id, id=occurrence, result=items)
         return ShownPiece("tool", [result], number)
-
-
-def _together(at: int, piece: ShownPiece) -> tuple[int, int | None]:
-    """Pieces of one message are one message again; others stand alone."""
-    return (-1, piece.source) if piece.source is not None else (at, None)
 
 
 def _content(part: object) -> Content | None:

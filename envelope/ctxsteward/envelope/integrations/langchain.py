@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -52,14 +52,6 @@ _REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
 _ADAPTER_METADATA = ("model_provider", "output_version")
 
 
-class BoundedRequest(NamedTuple):
-    """What goes to the model in place of the agent's request."""
-
-    request: ModelRequest[Any]
-    call: PreparedCall | None
-    """None: ours failed, and the request is the agent's own."""
-
-
 class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
     """Each model call of an agent sees an envelope of its thread."""
 
@@ -78,18 +70,18 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """The model's answer to the bounded view."""
-        bounded = self._bounded(request, self._name())
-        response = handler(bounded.request)
-        self._finish(bounded.call, response)
+        bounded, call = self._bounded(request, self._name())
+        response = handler(bounded)
+        self._finish(call, response)
         return response
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """The same for async agents; ours works in a thread."""
-        bounded = await asyncio.to_thread(self._bounded, request, self._name())
-        response = await handler(bounded.request)
-        await asyncio.to_thread(self._finish, bounded.call, response)
+        bounded, call = await asyncio.to_thread(self._bounded, request, self._name())
+        response = await handler(bounded)
+        await asyncio.to_thread(self._finish, call, response)
         return response
 
     def _name(self) -> ConversationName:
@@ -99,7 +91,10 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
         id = self._session or of_thread
         return named_conversation(None if id is None else ConversationName(id))
 
-    def _bounded(self, request: ModelRequest[Any], name: ConversationName) -> BoundedRequest:
+    def _bounded(
+        self, request: ModelRequest[Any], name: ConversationName
+    ) -> tuple[ModelRequest[Any], PreparedCall | None]:
+        """What goes to the model, and its call; without a call, ours failed and the request is the agent's own."""
         try:
             wires = [wire_of(message) for message in request.messages]
             notes = {"todos": _todo_lines(request.state.get("todos"))}
@@ -112,14 +107,14 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
                 model=getattr(request.model, "model_name", None) or getattr(request.model, "model", None),
             )
             if call is None:
-                return BoundedRequest(request, None)
+                return request, None
             sources = {encode_wire(wire): message for wire, message in zip(wires, request.messages, strict=True)}
             head = _system_message(request.system_message, [one.text for one in call.envelope.head.fragments])
-            return BoundedRequest(request.override(messages=messages_of(call, sources), system_message=head), call)
+            return request.override(messages=messages_of(call, sources), system_message=head), call
         except Exception as error:
             what = "could not build the view of this call; the agent's own request is sent"
             self.conversations.fall_back(what, error)
-            return BoundedRequest(request, None)
+            return request, None
 
     def _finish(self, call: PreparedCall | None, response: Any) -> None:
         if call is None:

@@ -34,7 +34,7 @@ from ctxsteward.store.profiles.text import Profile, static_blocks, system_blocks
 
 from ..history.state import Day, State
 from ..history.tool_groups import LogEntry, ToolGroup
-from ..tokens.budgets import Budgets
+from ..tokens.budgets import HEAD_SECTIONS, Budgets, Scale
 from ..tokens.tokenizer import Counter
 from .fragments import Fragment, FragmentCache, MessageStep, cached, context_key, excerpt, text_fragment
 from .meta_section import BY_VALUE, ChooseRecords, MetaCut, lay_meta
@@ -57,12 +57,16 @@ class HeadLayout:
     system: tuple[Fragment, ...]
     static: tuple[Fragment, ...]
     meta: tuple[Fragment, ...]
+    budgets: dict[str, int]
+    """By section, as the caller stated it; larger where the application's own text needed it."""
+    epochs: dict[str, int]
+    """How often each section has changed in the session."""
+    tokens: int
+    """The provider's, tool schemas included."""
     tools: tuple[Wire, ...]
     tools_tokens: int
     tools_digest: bytes
     """SHA-256, in process only."""
-    budgets: dict[str, int]
-    """Budget in force by section: grown where the application's own text needed it."""
     findings: tuple[Finding, ...]
     cut: MetaCut | None = None
     """What meta was left without."""
@@ -74,6 +78,11 @@ class HeadLayout:
     def fragments(self) -> tuple[Fragment, ...]:
         """The head in order, tools apart."""
         return (*self.system, *self.static, *self.meta)
+
+    @property
+    def estimated_tokens(self) -> int:
+        """Before calibration."""
+        return sum(fragment.tokens for fragment in self.fragments) + self.tools_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,31 +230,35 @@ class FactLines(NamedTuple):
 
 def lay_head(
     head: SessionHead,
-    budgets: Budgets,
+    scale: Scale,
     counter: Counter,
     compactions: int,
     choose: ChooseRecords = BY_VALUE,
     form: LayoutForm = FORM,
+    epoch: int = 0,
 ) -> HeadLayout:
     """Lay out the operator's sections; raises `BudgetExceeded` naming blocks and tokens."""
     profile = Profile.model_validate(head.profile) if head.profile else None
     own = [("application system message", text) for text in head.system]
-    findings, in_force = list[Finding](), dict[str, int]()
-    system = _head_section("system", _blocks(profile, "system"), own, budgets, counter, in_force, findings)
-    static = _head_section("static", _blocks(profile, "static"), [], budgets, counter, in_force, findings)
-    meta, meta_findings, cut = lay_meta(profile, budgets, counter, compactions, choose, form.short_records)
-    in_force["meta"] = budgets.meta_tokens
+    findings, budgets = list[Finding](), {name: getattr(scale.stated, f"{name}_tokens") for name in HEAD_SECTIONS}
+    system = _head_section("system", _blocks(profile, "system"), own, scale, counter, budgets, findings)
+    static = _head_section("static", _blocks(profile, "static"), [], scale, counter, budgets, findings)
+    effective = scale.effective
+    meta, meta_findings, cut = lay_meta(profile, effective, counter, compactions, choose, form.short_records)
     tools_tokens = counter.tools(head.tools)
-    if budgets.tools_tokens is not None and tools_tokens > budgets.tools_tokens:
-        raise BudgetExceeded("tools", tools_tokens, budgets.tools_tokens, _tool_costs(head.tools, counter))
+    if effective.tools_tokens is not None and tools_tokens > effective.tools_tokens:
+        raise BudgetExceeded("tools", tools_tokens, effective.tools_tokens, _tool_costs(head.tools, counter))
+    counted = (sum(fragment.tokens for fragment in section) for section in (system, static, meta))
     return HeadLayout(
         system=system,
         static=static,
         meta=meta,
+        budgets=budgets,
+        epochs=dict.fromkeys(HEAD_SECTIONS, epoch),
+        tokens=sum(map(scale.provider_tokens, (*counted, tools_tokens))),
         tools=head.tools,
         tools_tokens=tools_tokens,
         tools_digest=hashlib.sha256(json.dumps(head.tools, ensure_ascii=False).encode()).digest(),
-        budgets=in_force,
         findings=(*findings, *meta_findings),
         cut=cut,
     )
@@ -262,26 +275,27 @@ def _head_section(
     section: str,
     governed: list[tuple[str, str]],
     own: list[tuple[str, str]],
-    budgets: Budgets,
+    scale: Scale,
     counter: Counter,
-    in_force: dict[str, int],
+    budgets: dict[str, int],
     findings: list[Finding],
 ) -> tuple[Fragment, ...]:
+    """Lay out text that is never cut: its budget grows in `budgets` unless the caller set it."""
     fragments: list[Fragment] = []
     if governed:
         fragments.append(text_fragment("text", "profile", "\n".join(text for _, text in governed), counter))
+    budget: int = getattr(scale.effective, f"{section}_tokens")
     governed_tokens = sum(fragment.tokens for fragment in fragments)
-    whose = "profile" if governed_tokens > getattr(budgets, f"{section}_tokens") else "application's system message"
+    whose = "profile" if governed_tokens > budget else "application's system message"
     fragments += [text_fragment("text", name, text, counter) for name, text in own]
     tokens = sum(fragment.tokens for fragment in fragments)
-    budget: int = getattr(budgets, f"{section}_tokens")
     if tokens > budget:
-        if budgets.fixed(section):
+        if scale.effective.fixed(section):
             costs = tuple((name, counter.text(text)) for name, text in (*governed, *own))
             raise BudgetExceeded(section, tokens, budget, costs)
         text = f"the {whose} needs {tokens} tokens; the {section} budget grew from {budget}"
         findings.append(Finding(kind="head_budget_grown", field=f"budgets.{section}_tokens", text=text))
-    in_force[section] = max(budget, tokens)
+        budgets[section] = max(budgets[section], scale.provider_tokens(tokens))
     return tuple(fragments)
 
 

@@ -139,7 +139,8 @@ def lay_meta(
     records = [record for record in profile.meta if record.id in chosen.ids]
     fragment = laid(records)
     while fragment.tokens > limit and records:
-        least = _least_valuable(records)
+        # a profile has them in order of value; those that a person approved outlast the others
+        least = next((record for record in reversed(records) if not record.approved), records[-1])
         records.remove(least)
         left.append(least)
         fragment = laid(records)
@@ -152,11 +153,6 @@ def lay_meta(
         left=tuple(left),
     )
     return (fragment,) if records else (), tuple(_findings(cut, chosen.fault)), cut
-
-
-def _least_valuable(records: Sequence[MetaRecord]) -> MetaRecord:
-    """The last one, as a profile has them in order of value; those that a person approved outlast the others."""
-    return next((record for record in reversed(records) if not record.approved), records[-1])
 
 
 def _findings(cut: MetaCut, fault: str) -> Iterator[Finding]:
@@ -174,7 +170,8 @@ def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> C
     def address(value: object) -> str:
         return address_of(key, session, "meta_report", json.dumps(value, ensure_ascii=False).encode())
 
-    name = address([head_at, cut.policy, cut.limit_tokens, cut.pre_tokens, cut.post_tokens, cut.kept, _ids(cut.left)])
+    left = [record.id for record in cut.left]
+    name = address([head_at, cut.policy, cut.limit_tokens, cut.pre_tokens, cut.post_tokens, cut.kept, left])
     why = f"left out whole: meta has {cut.limit_tokens} tokens, all of it needs {cut.pre_tokens}"
     return CompressionReport(
         id=name,
@@ -190,7 +187,3 @@ def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> C
         artifact=name,
         created_at=None,
     )
-
-
-def _ids(records: Sequence[MetaRecord]) -> list[str]:
-    return [record.id for record in records]

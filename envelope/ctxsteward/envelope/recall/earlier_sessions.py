@@ -74,7 +74,7 @@ LEAST_TOKENS = 8
 LEAST_MET, LEAST_MET_UNASKED = 0.7, 2.0
 """The words of a turn that the person has used before must be so rare together: of a question, and of a turn that asks
 nothing. An everyday word counts 0, a rare one 1."""
-WEIGHTS = Weights(wide=0, date=0.25, recency=0.2)
+WEIGHTS = Weights(wide=0, date=0.25, recency=0.2, novel=0)
 """Not `wide`: the sentences beside this one are often about other things. `recency`: the newest value comes first."""
 ALIKE = 0.8
 """Two sentences that share this part of the shorter one's terms say the same; the newer one is shown."""

@@ -35,7 +35,7 @@ NAME = "openai-responses"
 def render(prompt: PromptLayout, cache: bool) -> Wire:
     """Arguments of ``client.responses.create`` but for the model."""
     head = [fragment.text for fragment in prompt.head.fragments]
-    request: Wire = {"input": prompt.dynamic.messages(NAME, _items)}
+    request: Wire = {"input": prompt.dynamic.messages(NAME, items_of)}
     if head:
         request["instructions"] = "\n\n".join(head)
     if prompt.head.tools:
@@ -45,10 +45,6 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 OwnItems = Callable[[LogEntry], list[Wire] | None]
 """The items that a message came as, where somebody has them; None: they are made of it."""
-
-
-def _items(fragment: Fragment) -> list[Wire]:
-    return items_of(fragment)
 
 
 def items_of(fragment: Fragment, kept: OwnItems = lambda entry: None) -> list[Wire]:

@@ -73,7 +73,8 @@ def image_tokens(part: ImagePart, rule: ImageRule = "openai-tiles") -> int:
         case "openai-patches-nano":
             return _patch_tokens(size, percent=246)
         case "anthropic-area":
-            return _area_tokens(size)
+            width, height = _shrink(size, 1568 / max(size))
+            return min(1600, ceil(width * height / 750))
         case "gemini-tiles":
             return _gemini_tokens(size)
 
@@ -89,11 +90,6 @@ def _tile_tokens(size: ImageSize, detail: str | None, *, base: int, tile: int) -
 def _patch_tokens(size: ImageSize, *, percent: int) -> int:
     patches = min(1536, ceil(size.width / 32) * ceil(size.height / 32))
     return -(-patches * percent // 100)
-
-
-def _area_tokens(size: ImageSize) -> int:
-    width, height = _shrink(size, 1568 / max(size))
-    return min(1600, ceil(width * height / 750))
 
 
 def _gemini_tokens(size: ImageSize) -> int:

@@ -36,9 +36,8 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections import deque
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -77,8 +76,8 @@ from .fact import (
     records_of,
 )
 
-WRITERS = 8
-"""Threads that commit sets."""
+_RETIRED = re.compile(r"night |.* decided about record ")
+"""The notes of sets that nights of earlier versions wrote: they are not shown any more. Past envelopes still are."""
 Each = Callable[[Callable[[RecordRef], Fact | None], Iterable[RecordRef]], Iterable[Fact | None]]
 """`map`, or one that asks several at a time."""
 
@@ -140,8 +139,8 @@ class FactStore:
         """What is known of an audience now, without what was erased since; `each` may read several facts at a time."""
         folder = self.folder(audience)
         link = self._chain(folder).head()
-        if link is None:
-            return AudienceFacts(number=0, held=())
+        if link is None or _RETIRED.match(link.body["why"]):
+            return AudienceFacts(number=link.number if link else 0, held=())
         references = kept_in(link, folder)
         read = list(zip(each(self.fact, references), references, strict=True))
         held = tuple(StoredFact(fact, kept) for fact, kept in read if fact is not None)
@@ -195,35 +194,16 @@ class FactStore:
         checked = checked_audience(audience), folder, checked_facts(facts), checked_note(who, why, when)
         return self._commit(*checked, commit_id)
 
-    def commit_each(
-        self, sets: Iterable[tuple[Audience, Iterable[Fact]]], *, who: str, why: str, when: str
-    ) -> Iterator[FactCommit]:
-        """`commit` set by set, several at a time, for a durable write waits far longer than it computes; in order."""
-        with ThreadPoolExecutor(WRITERS, thread_name_prefix="ctxsteward facts") as writers:
-            under_way: deque[Future[FactCommit]] = deque()
-            for audience, facts in sets:
-                under_way.append(writers.submit(self.commit, audience, facts, who=who, why=why, when=when))
-                if len(under_way) > 4 * WRITERS:
-                    yield under_way.popleft().result()
-            while under_way:
-                yield under_way.popleft().result()
-
-    def keep_only(self, audiences: Iterable[Audience], *, who: str, why: str, when: str) -> int:
-        """Empty the shelves of all other audiences; how many were not empty. Costs one listing of all links."""
-        note = checked_note(who, why, when)
-        others = sorted(self.folders().keys() - set(map(self.folder, audiences)))
-        return sum(self._commit(None, folder, (), note, None).written for folder in others)
-
     def _commit(
         self,
-        audience: Audience | None,
+        audience: Audience,
         folder: str,
         facts: tuple[Fact, ...],
         note: dict[str, str],
         commit_id: str | None,
     ) -> FactCommit:
         chain = self._chain(folder)
-        entries = [] if audience is None else [self._entry(audience, fact) for fact in facts]
+        entries = [self._entry(audience, fact) for fact in facts]
         findings: list[Finding] = []
         while True:
             head = chain.head()
@@ -259,10 +239,8 @@ class FactStore:
         named |= {subject_of(source.session, source.principal) for source in fact.sources}
         return FactRecord(fact, kept, tuple(sorted(map(self.vault.subject_address, named))))
 
-    def _kept(self, audience: Audience | None, entry: FactRecord) -> bool:
+    def _kept(self, audience: Audience, entry: FactRecord) -> bool:
         """Put a fact into the vault; False where it, or its session, was forgotten."""
-        if audience is None:
-            return True
         self.vault.forget_secret(entry.kept.key)
         try:
             self.vault.put(fact_subject(self.profile, audience, entry.fact), KIND, fact_data(entry.fact))
@@ -270,7 +248,7 @@ class FactStore:
             return False
         return True
 
-    def _still(self, audience: Audience | None, entry: FactRecord, note: dict[str, str]) -> bool:
+    def _still(self, audience: Audience, entry: FactRecord, note: dict[str, str]) -> bool:
         """Whether a fact stands once its link has landed: its blob may have been collected, a source forgotten."""
         if self._is_gone(entry):
             self.vault.destroy_key_at(entry.kept.key, **note)

@@ -23,10 +23,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.eval_result import EvalResult
+from ctxsteward.schemas.frozen import FrozenModel
 
 from ..suites.gates import Gate, Gates
 from ..suites.kit.suite import EvalSuite, Metric, ScenarioResult, Setup, Split
@@ -63,10 +64,8 @@ class Shard(NamedTuple):
         return cls(int(number), int(of))
 
 
-class RunHead(BaseModel):
+class RunHead(FrozenModel):
     """Head of one suite in a record."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     record: Literal["run"] = "run"
     name: str
@@ -78,16 +77,14 @@ class RunHead(BaseModel):
     setup: dict[str, str | int | float | None]
     fingerprint: dict[str, str]
     """Everything that figures depend on, by name."""
-    gates: dict[str, tuple[Gate, ...]] = {}
+    gates: dict[str, tuple[Gate, ...]] = Field(default_factory=dict)
     """Gates of a suite file."""
     revision: str | None = None
     reproduce: str = ""
 
 
-class KeptScenario(BaseModel):
+class KeptScenario(FrozenModel):
     """One finished scenario of a record."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     record: Literal["scenario"] = "scenario"
     suite: str

@@ -30,7 +30,7 @@ from ctxsteward.envelope import (
     verify_seal,
 )
 from ctxsteward.envelope.audit import audit, sealed_request
-from ctxsteward.envelope.testing import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault, memory_store
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Finding
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store import Audience, Fact, FactSource, Journal, ObjectStore
@@ -41,6 +41,7 @@ from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import Patience
 from ctxsteward.store.replication.drain import Timing
 
+from .kit.faulty_objects import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault
 from .kit.suite import Draw, PlayCounts, Scenario, Score, Scores, Setup, holds
 from .kit.talk import SmallTalk, assistant, deck, head, revised, user
 from .log_faults import FAULTS, LyingJournal, disturbed_copy, misses, opened_cold, shows
@@ -230,7 +231,8 @@ def play_cache(scenario: Scenario, setup: Setup, stage: PlayCounts, *, auditor: 
         for number, wire in enumerate(scenario.messages):
             if wire["role"] == "assistant" and run.messages:
                 envelope = run.build()
-                yield holds("sealed", _is_sealed(store, envelope), f"message {number}", "no seal, or not its own")
+                is_sealed = envelope.seal is not None and verify_seal(store.keys, envelope.seal, envelope)
+                yield holds("sealed", is_sealed, f"message {number}", "no seal, or not its own")
                 until -= 1
                 if until <= 0:
                     until = rng.randint(DISTURBED_EVERY - 2, DISTURBED_EVERY + 2)
@@ -260,10 +262,6 @@ def _neighbours(scenario: Scenario, setup: Setup, store: Store) -> tuple[Envelop
         )
         envelopes.append(setup.builder().build(session))
     return envelopes[0], envelopes[1]
-
-
-def _is_sealed(store: Store, envelope: Envelope) -> bool:
-    return envelope.seal is not None and verify_seal(store.keys, envelope.seal, envelope)
 
 
 # -- disturbing --------------------------------------------------------------------------------------------------

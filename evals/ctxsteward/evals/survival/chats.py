@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from math import log
-from typing import cast
 
 from ctxsteward.language.words import sentences
-from ctxsteward.schemas.message import Wire
 
 from ..asked_chats import AskedChat
 from .talks import Talk, UserStatement
@@ -25,7 +22,7 @@ _WORD = re.compile(r"[$€£]?\d[\d,.:/-]*\d%?|\d%?|[^\W\d_]{4,}")
 
 def chat_talk(chat: AskedChat) -> Talk:
     """Return the whole chat, and what its questions need of its users' messages."""
-    messages = wires(chat)
+    messages = chat.wires
     ids = (str(new.id) for new in chat.messages)
     users = {id: str(wire["content"]) for id, wire in zip(ids, messages, strict=True) if wire["role"] == "user"}
     spread = Counter(word for message in messages for word in _words(str(message["content"])))
@@ -39,20 +36,12 @@ def chat_talk(chat: AskedChat) -> Talk:
                 continue
             sentence = max(said, key=lambda line: sum(rarity[word] for word in _words(line) & answer))
             shared = _words(sentence) & answer
-            words = _rarest(shared if len(shared) > 1 else _words(sentence), rarity)
+            candidates = shared if len(shared) > 1 else _words(sentence)
+            words = tuple(sorted(candidates, key=lambda word: (-rarity[word], word))[:DECIDING_WORDS])
             found[sentence, words] = UserStatement(text=sentence, words=words)
     return Talk(name=chat.name, messages=messages, statements=tuple(found.values()))
-
-
-def wires(chat: AskedChat) -> tuple[Wire, ...]:
-    """Return the chat's messages as a provider takes them."""
-    return tuple(cast(Wire, new.message) for new in chat.messages)
 
 
 def _words(text: str) -> set[str]:
     """Return the figures and the words of four letters or more."""
     return set(_WORD.findall(text.casefold()))
-
-
-def _rarest(words: Iterable[str], rarity: dict[str, float]) -> tuple[str, ...]:
-    return tuple(sorted(words, key=lambda word: (-rarity[word], word))[:DECIDING_WORDS])

@@ -20,7 +20,6 @@ from ctxsteward.schemas.message import Wire
 from ..asked_chats import AskedChat
 from ..canaries import Half, filled
 from ..phrasings import Language, Texts, small_talk
-from .chats import wires
 from .talks import Talk, line_shows, marked_statement, window_lines
 
 RULES_PER_TALK = 5
@@ -70,7 +69,7 @@ def _talk(name: str, rules: Texts, language: Language, talk: Iterator[Exchange],
 
 def _exchanges(chat: AskedChat) -> Iterator[Exchange]:
     """Yield each user message with the reply behind it."""
-    for first, second in pairwise(wires(chat)):
+    for first, second in pairwise(chat.wires):
         if (first["role"], second["role"]) == ("user", "assistant"):
             yield str(first["content"]), str(second["content"])
 

@@ -33,7 +33,7 @@ from ctxsteward.schemas.recommendation import Evidence, Slot, Trust
 from ctxsteward.store.crypto.keyring import AddressKey, address_of, subject_of
 from ctxsteward.store.profiles.version_codec import canonical
 
-from ..observations.observation import MessageSpan, Observation
+from ..observations.observation import KINDS, MessageSpan, Observation
 from ..observations.transcript import ReplayedTranscript, ReplayedUtterance, Role, in_order, speaker_order
 
 _NUMBER = re.compile(r"\d+")
@@ -238,7 +238,7 @@ def parse_artifact(data: bytes, what: str = "artifact") -> Artifact:
             raise UnsupportedVersion(what, version, ARTIFACT_VERSION)
         if version == 1:
             _rename_speakers(fields, fields["session"], None)
-        fields["observations"] = tuple(map(observation_of, fields["observations"]))
+        fields["observations"] = tuple(map(observation_of, filter(_is_kept, fields["observations"])))
         fields["cited"] = tuple(CitedText(**cited) for cited in fields["cited"])
         for name in ("principals", "shown"):
             fields[name] = tuple(fields[name])
@@ -265,8 +265,14 @@ _VALUES = attrgetter(*_NAMES)
 _DEFAULTS = tuple(field.default for field in Observation.__dataclass_fields__.values())
 
 
+def _is_kept(fields: dict[str, Any]) -> bool:
+    """Whether it is no observation about one person, as earlier versions kept them."""
+    return fields["reach"] == "shared" and fields["kind"] in KINDS
+
+
 def observation_of(fields: dict[str, Any]) -> Observation:
     """The inverse of `observation_fields`."""
+    fields.pop("answers", None)  # of earlier versions
     slot = _slot(*fields["slot"])
     places = tuple(MessageSpan(*place) for place in fields["places"])
     return Observation(**{**fields, "slot": slot, "places": places})

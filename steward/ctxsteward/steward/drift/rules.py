@@ -16,7 +16,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from ctxsteward.language.operators import keys_of, sentences_of
-from ctxsteward.language.statement import is_kin_of, of_oneself, read_statement
+from ctxsteward.language.statement import of_oneself
 from ctxsteward.schemas.profile import BLOCK_SPECS, BLOCKS, ProfileDocument, ProfileEntry
 
 from .entries import opposed
@@ -66,12 +66,6 @@ def restates(line: str, text: str) -> bool:
     rule = [keys_of(sentence) for sentence in sentences_of(line)]
     said = [keys_of(sentence) for sentence in sentences_of(own_text(text))]
     return bool(said) and any(said) and all(keys in rule for keys in said)
-
-
-def shares_words(rules: Sequence[Rule], text: str) -> bool:
-    """Whether a statement has a content word of a rule."""
-    said = read_statement(" ".join(sentences_of(text))).keys
-    return any(is_kin_of(key, read_statement(" ".join(sentences_of(rule.text))).keys) for rule in rules for key in said)
 
 
 def own_text(text: str) -> str:

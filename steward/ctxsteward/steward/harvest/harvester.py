@@ -8,19 +8,19 @@ they concern all harvesters:
     borrowed words   A person who pastes what a tool or the assistant said does not make it a person's claim. A claim is
                      borrowed where most of its runs of three words (characters, in Chinese and Japanese), or of those
                      after a colon, were said earlier by somebody who is no person. A changed value breaks the runs.
-    one claim        A sentence that gave a strict claim gives no scored fact beside it.
+    one claim        A sentence gives each claim once, the strict one before the broad one.
     confirmed        What a person claims of the world, for others, is confirmed where a tool that the operator declares
                      as reading (`confirming_fields`) answered the same in the same transcript: one object of JSON that
                      has the thing and most of the claim's words, and the claim's value in a declared field. Nobody may
                      have said that value before the answer came, the arguments of the calls included, because many
                      tools repeat what they are given. The answer is cited (`confirms`). An internal tool's answer that
-                     has another figure for the same thing denies the claim, whomever it is for (`contradicts`).
+                     has another figure for the same thing denies the claim (`contradicts`).
 
 An eval failure is a record about the agent: a template over a failed scorer's name and reason
 (`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
 
-What is for its session alone tells how the session went (`usage`), and is not kept: it is over when it is read
-(`lasting`).
+What is for its session, its project or its speaker alone tells how the session went (`usage`), and is not kept
+(`lasting`). So is all that two people tell each other, which is not addressed to an agent.
 
 Source: the state design (derived text has the least trust of its sources; origin is bound where text is written).
 """
@@ -45,7 +45,7 @@ from ..observations.observation import KINDS, Harvester, MessageSpan, Observatio
 from ..observations.transcript import ReplayedTranscript, ReplayedUtterance
 from .people.claims import MAX_TEXT_CHARS
 from .people.corrections import CORRECTIONS_EXTRACTOR, corrections
-from .people.facts import DECISIONS_EXTRACTOR, FACTS_EXTRACTOR, PREFERENCES_EXTRACTOR, decisions, facts, preferences
+from .people.preferences import PREFERENCES_EXTRACTOR, preferences
 from .people.utterances import Sentence, listen
 from .tools.errors import ENVIRONMENT_EXTRACTOR, TOOL_ERRORS_EXTRACTOR, environment, tool_errors
 from .tools.practices import PRACTICES_EXTRACTOR, practices
@@ -193,11 +193,11 @@ class _ToolClaim(NamedTuple):
 def _claim_of(one: Observation) -> _ToolClaim | None:
     """None: no answer says anything to it."""
     spec = KINDS[one.kind]
-    if one.value is None or not spec.is_personal:
+    if one.reach != "shared" or one.value is None or spec.is_template:
         return None
     value = f"{one.value} {one.unit}" if one.unit else str(one.value)
     amounts = _figures_in(value)
-    is_of_world = one.reach in ("project", "shared") and not spec.votes_suffice
+    is_of_world = not spec.votes_suffice
     has_figure = bool(amounts) and ":" in one.slot.attribute
     if not (is_of_world or has_figure):
         return None
@@ -349,8 +349,6 @@ _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
     {
         "corrections": (CORRECTIONS_EXTRACTOR, corrections),
         "preferences": (PREFERENCES_EXTRACTOR, preferences),
-        "decisions": (DECISIONS_EXTRACTOR, decisions),
-        "facts": (FACTS_EXTRACTOR, facts),
         "eval_failures": (EVAL_FAILURES_EXTRACTOR, eval_failures),
     }
 )
@@ -382,33 +380,25 @@ EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR},{CONFIRMED_EXTRACTOR}"
 
 
 def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
-    """All observations of a transcript; a sentence that gave a strict claim gives no scored fact beside it."""
+    """All observations of a transcript, each claim of a sentence once."""
     sentences = listen(replayed)
     heard = [observation for _, hearing in _HEARD.values() for observation in hearing(sentences)]
     structural = [observation for _, harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
     kept = confirmed(own_words(_once(heard), replayed), replayed)
-    return (*(map(_for_oneself, kept) if replayed.is_between_people else kept), *structural)
+    return (*(map(_of_session, kept) if replayed.is_between_people else kept), *structural)
 
 
 def lasting(observations: Iterable[Observation]) -> list[Observation]:
-    """Those that outlive their session: not the day's wishes, nor what somebody unknown says of themselves."""
-    return [
-        one for one in observations if one.reach != "session" and not (one.reach == "user" and one.principal is None)
-    ]
+    """Those that may hold for everybody."""
+    return [one for one in observations if one.reach == "shared"]
 
 
-def _for_oneself(observation: Observation) -> Observation:
-    """What two people tell each other is not addressed to an agent: it is for the speaker alone."""
-    if KINDS[observation.kind].is_template or observation.reach not in ("project", "shared"):
-        return observation
-    return replace(observation, reach="user")
+def _of_session(observation: Observation) -> Observation:
+    return observation if KINDS[observation.kind].is_template else replace(observation, reach="session")
 
 
 def _once(observations: Iterable[Observation]) -> list[Observation]:
-    """Each sentence once: strict before scored before broad, and never the same claim twice in one place.
-
-    A sentence that states a liking is a fact where it scores as one; else it stays a wish, which needs company.
-    """
+    """Each sentence once: strict before broad, and never the same claim twice in one place."""
     given = list(observations)
     kept: dict[str, list[Observation]] = {}
     dropped = set()
@@ -422,9 +412,7 @@ def _once(observations: Iterable[Observation]) -> list[Observation]:
 
 
 def _rank(seen: Observation) -> int:
-    if KINDS[seen.kind].is_template or seen.strength == "strict":
-        return 0
-    return 1 if seen.strength == "scored" else 2 + (seen.kind == "fact")
+    return int(not KINDS[seen.kind].is_template and seen.strength != "strict")
 
 
 def _says_it(other: Observation, seen: Observation) -> bool:
@@ -434,6 +422,4 @@ def _says_it(other: Observation, seen: Observation) -> bool:
         return False
     if two.start <= one.start and two.stop > one.stop + 1:  # it goes on where the other ends
         return False
-    if other.slot.attribute == seen.slot.attribute or _rank(seen) == 3:
-        return True
-    return _rank(seen) == 1 or (_rank(seen) == 2 and _rank(other) == 1)
+    return other.slot.attribute == seen.slot.attribute

@@ -1,9 +1,8 @@
 """The index's file and its rows: SQLite with write-ahead log and `secure_delete`, all derived from artifacts.
 
-Tables of narrow rows lie in their keys' order; wide rows (`seen`, `drafts`, `judged`) would make a tree of
-keys deep and half empty, so they lie beside it. Claims, observations and how records stand are rows of JSON. What a
-row's columns say is not said again in its text. Of a draft no text is kept: what it weighs are columns, what it quotes
-are observations, so it is drawn again where it is read.
+Here lie observations and their claims as they were harvested, how much use records were, and stamps. What they make
+(components, drafts, standings) is worked out anew whenever it is asked for (`reconciliation`). Claims and observations
+are rows of JSON; what a row's columns say is not said again in its text.
 
 Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
 of these tables derived is dropped when the file is opened, and derived again (`left`). A file of another program, of a
@@ -17,26 +16,22 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ctxsteward.schemas import StoreError, StoreLocked
 from ctxsteward.store.create_once import make_folders
-from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.sqlite_file import SameFile, SqliteFile, close_to_others, connect, one_transaction
 
-from ..admission import RecordStanding
 from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_of
-from ..reconcile.claims import Claim, ClaimAudience, IndexedObservation, ObservationBrief
-from ..reconcile.draft import Draft, DraftSummary, draw_draft, summarize_draft
+from ..reconcile.claims import Claim, IndexedObservation, ObservationBrief
 from ..reconcile.features import ClaimFeatures
 
-VERSION = 10
+VERSION = 11
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -57,59 +52,13 @@ CREATE TABLE seen (
   kind TEXT NOT NULL, strength TEXT NOT NULL, extractor TEXT NOT NULL, text TEXT NOT NULL, score REAL NOT NULL, ts TEXT,
   sensitivity TEXT NOT NULL, is_single INTEGER NOT NULL, is_shown INTEGER NOT NULL,
   is_confirmed INTEGER NOT NULL, is_denied INTEGER NOT NULL, run TEXT NOT NULL,
-  artifact BLOB NOT NULL, body TEXT NOT NULL
+  artifact BLOB NOT NULL, claim TEXT NOT NULL, is_derived INTEGER NOT NULL, body TEXT NOT NULL
 );
 CREATE INDEX seen_by_artifact ON seen (artifact);
-CREATE INDEX seen_by_shown ON seen (id) WHERE is_shown;
+CREATE INDEX seen_by_claim ON seen (claim);
 CREATE TABLE shown (name TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (name, seen)) WITHOUT ROWID;
 CREATE INDEX shown_by_seen ON shown (seen);
-CREATE TABLE said (
-  claim TEXT NOT NULL, seen TEXT NOT NULL, idle INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (claim, seen)
-) WITHOUT ROWID;
-CREATE INDEX said_by_seen ON said (seen);
-CREATE TABLE claims (
-  id TEXT PRIMARY KEY, component TEXT NOT NULL, audience TEXT NOT NULL, rivals TEXT NOT NULL, body TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX claims_by_component ON claims (component);
-CREATE TABLE bands (band INTEGER NOT NULL, claim INTEGER NOT NULL, PRIMARY KEY (band, claim)) WITHOUT ROWID;
-CREATE TABLE opposed (one TEXT NOT NULL, other TEXT NOT NULL, PRIMARY KEY (one, other)) WITHOUT ROWID;
-CREATE TABLE troubled (
-  code TEXT NOT NULL, leaf TEXT NOT NULL, trigger TEXT NOT NULL, path TEXT NOT NULL, seen TEXT NOT NULL,
-  strength TEXT NOT NULL, PRIMARY KEY (code, leaf, trigger, path, seen)
-) WITHOUT ROWID;
-CREATE INDEX troubled_by_seen ON troubled (seen);
-CREATE INDEX troubled_by_leaf ON troubled (leaf);
-CREATE TABLE taken (
-  leaf TEXT NOT NULL, tool TEXT NOT NULL, path TEXT NOT NULL, times INTEGER NOT NULL, PRIMARY KEY (leaf, tool, path)
-) WITHOUT ROWID;
-CREATE TABLE derived (seen TEXT PRIMARY KEY, of TEXT NOT NULL) WITHOUT ROWID;
-CREATE INDEX derived_by_of ON derived (of);
-CREATE TABLE untold (seen TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE stirred (code TEXT NOT NULL, leaf TEXT NOT NULL, PRIMARY KEY (code, leaf)) WITHOUT ROWID;
-CREATE TABLE dirty (component TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE drafts (
-  component TEXT PRIMARY KEY, id TEXT, rivals TEXT NOT NULL, wide INTEGER NOT NULL, hidden INTEGER NOT NULL,
-  digest BLOB NOT NULL, kind TEXT, width TEXT, strict INTEGER, scored INTEGER, said INTEGER, votes INTEGER,
-  confirmed INTEGER, denied INTEGER, recovered INTEGER, helped INTEGER,
-  obeyed_succeeded INTEGER, obeyed_failed INTEGER, tasks INTEGER, asked INTEGER, chance REAL,
-  trigger TEXT, action TEXT, from_tool INTEGER,
-  last REAL, shelf TEXT, counter TEXT, tokens INTEGER NOT NULL DEFAULT 0, malformed TEXT
-);
-CREATE UNIQUE INDEX drafts_by_id ON drafts (id);
-CREATE INDEX drafts_by_counter ON drafts (wide, counter);
-CREATE INDEX drafts_by_rivals ON drafts (rivals, component) WHERE rivals <> '';
-CREATE INDEX drafts_by_flaw ON drafts (id) WHERE malformed IS NOT NULL;
-CREATE TABLE judged (
-  component TEXT PRIMARY KEY, id TEXT NOT NULL, status TEXT NOT NULL, wide INTEGER NOT NULL, until REAL,
-  covered_by TEXT, shelf TEXT, digest BLOB NOT NULL, content TEXT, standing TEXT NOT NULL, names TEXT, record TEXT
-);
-CREATE INDEX judged_by_status ON judged (status) WHERE covered_by IS NULL;
-CREATE INDEX judged_by_until ON judged (until, component) WHERE until IS NOT NULL;
-CREATE INDEX judged_by_cover ON judged (covered_by, component) WHERE covered_by IS NOT NULL;
-CREATE INDEX judged_by_shelf ON judged (shelf) WHERE shelf IS NOT NULL;
-CREATE INDEX judged_by_id ON judged (id) WHERE record IS NOT NULL;
-CREATE TABLE unjudged (component TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE unshelved (shelf TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE claims (id TEXT PRIMARY KEY, seen TEXT NOT NULL, bands TEXT NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE published (
   id TEXT PRIMARY KEY, content TEXT NOT NULL, revision INTEGER NOT NULL, run TEXT NOT NULL, recorded_at TEXT
 ) WITHOUT ROWID;
@@ -125,25 +74,7 @@ CREATE TABLE used (
 CREATE TABLE counted (batch TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY (session, principal)) WITHOUT ROWID;
 """
-_DERIVED = (
-    "artifacts",
-    "seen",
-    "shown",
-    "said",
-    "claims",
-    "bands",
-    "opposed",
-    "troubled",
-    "taken",
-    "derived",
-    "untold",
-    "stirred",
-    "dirty",
-    "drafts",
-    "judged",
-    "unjudged",
-    "unshelved",
-)
+_DERIVED = ("artifacts", "seen", "shown", "claims")
 _STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
 _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")
 
@@ -271,6 +202,10 @@ class LedgerDatabase:
                 self.run(f"DELETE FROM {table}")
             self.run("DELETE FROM about WHERE name <> 'about'")
 
+    def version(self) -> int:
+        """A number that changes where another process has changed the file."""
+        return int(self.rows("PRAGMA data_version")[0][0])
+
     def note(self, name: str, value: str | int) -> None:
         """Keep a text or a number under a name."""
         self.run("INSERT OR REPLACE INTO about VALUES (?, ?)", name, str(value))
@@ -278,11 +213,6 @@ class LedgerDatabase:
     def noted(self, name: str) -> str | None:
         rows = self.rows("SELECT value FROM about WHERE name = ?", name)
         return rows[0][0] if rows else None
-
-    def add_to(self, name: str, more: int) -> None:
-        """Count something on."""
-        if more:
-            self.note(name, int(self.noted(name) or 0) + more)
 
     def scrub(self) -> None:
         """Rewrite the file, so that nothing deleted is left in it."""
@@ -313,7 +243,7 @@ _PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", 
 
 
 def claim_row(claim: Claim) -> str:
-    """What the columns of a claim leave out, as text."""
+    """A claim without its id, as text."""
     fields, wording = _CLAIM_VALUES(claim), claim.wording
     if wording is None:
         return _PLAIN.encode([*fields])
@@ -322,8 +252,8 @@ def claim_row(claim: Claim) -> str:
     return _PLAIN.encode([*fields, int(wording.negative), _row_of(wording.tokens), frame, *sets])
 
 
-def claim_of(id: str, audience: str, row: str) -> Claim:
-    """The inverse of `claim_row`; `id` and `audience` are columns."""
+def claim_in(id: str, row: str) -> Claim:
+    """The inverse of `claim_row`."""
     told = json.loads(row)
     fields, told = told[: len(_CLAIM)], told[len(_CLAIM) :]
     wording = None
@@ -335,7 +265,7 @@ def claim_of(id: str, audience: str, row: str) -> Claim:
             tokens=words, frame=words if frame == 0 else tuple(_words_of(frame)), negative=bool(negative), **found
         )
     named = dict(zip(_CLAIM, fields, strict=True))
-    return Claim(id=id, **named, audience=ClaimAudience(*json.loads(audience)), wording=wording)
+    return Claim(id=id, **named, wording=wording)
 
 
 def _row_of(words: Sequence[str]) -> str | Sequence[str]:
@@ -350,7 +280,7 @@ def _words_of(row: str | Sequence[str]) -> Sequence[str]:
 
 _SETS = ("content", "values", "names", "openers", "limits", "contrasts")
 _SET_VALUES = attrgetter(*_SETS)
-_CLAIM = tuple(name for name in Claim.__slots__ if name not in ("id", "audience", "wording"))
+_CLAIM = tuple(name for name in Claim.__slots__ if name not in ("id", "wording"))
 _CLAIM_VALUES = attrgetter(*_CLAIM)
 
 
@@ -407,78 +337,3 @@ def observations(database: LedgerDatabase, ids: Iterable[str]) -> dict[str, Inde
     rows = database.among(f"SELECT {BRIEF}, n.body FROM seen n WHERE n.id IN (…)", ids)
     briefs = ((ObservationBrief._make(row[:-1]), row[-1]) for row in rows)
     return {brief.id: seen_of(brief, body) for brief, body in briefs}
-
-
-def number_of(claim: str) -> int:
-    """A claim's id, 16 hex digits, as SQLite keeps it in eight bytes."""
-    return int(claim, 16) - (1 << 63)
-
-
-def claim_id_of(number: int) -> str:
-    """The inverse of `number_of`."""
-    return f"{number + (1 << 63):016x}"
-
-
-class ComponentRows(NamedTuple):
-    """What a component is made of."""
-
-    members: list[tuple[str, ObservationBrief, int]]
-    """A claim, one of its observations, and whether that is idle."""
-    audience: ClaimAudience
-    group: str
-
-    def summary(self, lending: Sequence[tuple[str, ObservationBrief]]) -> DraftSummary | None:
-        return summarize_draft(lending, own=self.audience.width == "user")
-
-    def draft(self, found: DraftSummary, seen: Mapping[str, IndexedObservation]) -> Draft:
-        return draw_draft(found, seen, {claim for claim, _, _ in self.members}, self.audience, self.group)
-
-
-def component_rows(database: LedgerDatabase, labels: Collection[str]) -> dict[str, ComponentRows]:
-    """What components are made of, by label in order."""
-    found: dict[str, list[tuple[str, ObservationBrief, int]]] = defaultdict(list)
-    for row in database.among(
-        f"SELECT c.component, c.id, s.idle, {BRIEF} FROM claims c JOIN said s ON s.claim = c.id "
-        "JOIN seen n ON n.id = s.seen WHERE c.component IN (…)",
-        labels,
-    ):
-        found[row[0]].append((row[1], ObservationBrief._make(row[3:]), row[2]))
-    frames = {
-        component: (ClaimAudience(*json.loads(audience)), group)
-        for component, audience, group in database.among(
-            "SELECT component, min(audience), coalesce(min(nullif(rivals, '')), '') FROM claims "
-            "WHERE component IN (…) GROUP BY component",
-            labels,
-        )
-    }
-    return {label: ComponentRows(rows, *frames[label]) for label, rows in sorted(found.items())}
-
-
-def drafts_of(database: LedgerDatabase, labels: Collection[str]) -> dict[str, Draft]:
-    """The drafts of components, by label; none of one that makes none. They are drawn again, not kept."""
-    rows = component_rows(database, labels)
-    weighed = {
-        label: found
-        for label, one in rows.items()
-        if (lending := [(claim, brief) for claim, brief, idle in one.members if not idle])
-        and (found := one.summary(lending)) is not None
-    }
-    quoted = observations(database, {id_ for one in weighed.values() for id_ in one.quoted})
-    return {label: rows[label].draft(found, quoted) for label, found in weighed.items()}
-
-
-def standing_row(standing: RecordStanding) -> str:
-    """How a record stands, as text; what is nothing is left out."""
-    fields = {name: value for name, value in zip(_STANDING, standing[2:], strict=True) if value}
-    return canonical([standing.status, standing.reasons, fields]).decode()
-
-
-def standing_of(row: str) -> RecordStanding:
-    """The inverse of `standing_row`."""
-    status, reasons, fields = json.loads(row)
-    for name in ("supersedes", "conflicts"):
-        fields[name] = tuple(fields.get(name, ()))
-    return RecordStanding(status, tuple(reasons), **fields)
-
-
-_STANDING = RecordStanding._fields[2:]

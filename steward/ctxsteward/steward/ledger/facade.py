@@ -8,14 +8,10 @@
     ledger.uses.catch_up(batches, gone)            count what is not counted yet; a repeat or a kill does not matter
     ledger.uses.of_records()                       {id of a record: `RecordUse`}, under the id that the record has now
 
-The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came; what
-a night adds costs what it touches. `records` is a function of the set, the policy, the present and the reviews, apart
-from three stamps (`revision`, `run`, `recorded_at`) that say when a record last changed. `digest` does not cover them.
-
-Use is a side table (`UsageTable`), a pure function of the batches that were finished. A batch tells what became of the
-records that each of its sessions was shown (`harvest.batches.SessionUse`). A session counts once, by its newest
-reading; of two readings of one revision, by the one that tells of more records. It counts until it, or anybody who
-spoke in it, is forgotten. Totals are kept up to date as sessions come. The table holds ids, addresses and numbers only.
+The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came.
+`records` is a function of the set, the policy, the present and the reviews, apart from three stamps (`revision`, `run`,
+`recorded_at`) that say when a record last changed. `digest` does not cover them. All drafts are made and judged anew
+whenever the set has changed; nothing of them is kept in the file.
 
 The file is an index: `rebuild` makes it from the store's artifacts. It holds words of users. So it registers with
 `store.erasers`, takes out what was forgotten elsewhere when it is opened (a process that does not have it open deletes
@@ -27,134 +23,42 @@ Source: the layered-envelope design (meta-steward); the state design (erasure, t
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import InputError, MetaRecommendation
-from ctxsteward.schemas.recommendation import Evidence, Slot
-from ctxsteward.store import Audience, Fact
+from ctxsteward.schemas.publish import validate
+from ctxsteward.schemas.recommendation import Evidence
 from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.journal.erasures import Deletion, ErasureRequest
+from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from ..admission import AdmissionPolicy, AdmittedRecords
 from ..artifacts.artifact import Artifact, EvidenceQuote
 from ..artifacts.storage import ArtifactStore, possible_speakers
 from ..erasure import RecordSupport, tell_ledger
-from ..harvest.batches import BatchResult, SessionUse
-from ..harvest.usage import FATES, RecordUse, WatchedRecord, sum_uses
 from ..observations.transcript import in_order
 from ..reconcile.sketches import SKETCH
-from .database import LedgerDatabase, drafts_of
+from .database import LedgerDatabase
 from .index import ObservationIndex
-from .judgement import RecordBasis, RecordEvidence
-from .records import JudgementContext, LedgerIdentity, LineCounter, RecordWriter, facts_of, line
-from .status import RecordStatuses
-
-_COLUMNS = ", ".join(RecordUse._fields)
-_ADDING = ", ".join(f"{name} = {name} + excluded.{name}" for name in RecordUse._fields)
-_ADD = (
-    f"INSERT INTO used (record, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (record) DO UPDATE SET {_ADDING}"
+from .judgement import JudgedDraft, RecordBasis, RecordEvidence, judged
+from .reconciliation import Reconciliation, reconcile
+from .records import (
+    JudgementContext,
+    LedgerIdentity,
+    RecordStamp,
+    content_of,
+    line,
+    recommendation,
+    stamp_record,
 )
-
-
-class FinishedBatches(Protocol):
-    """Batches that came to their end."""
-
-    def addresses(self) -> Iterable[str]:
-        """Of all of them."""
-
-    def read(self, address: str) -> BatchResult:
-        """What became of one."""
-
-
-class UsageTable:
-    """The side table of one ledger."""
-
-    def __init__(self, database: LedgerDatabase) -> None:
-        self._db = database
-
-    def catch_up(self, batches: FinishedBatches, forgotten: Set[str] = frozenset()) -> int:
-        """Count what is not counted yet; how many batches that were. `forgotten`: addresses of subjects."""
-        self.withdraw(forgotten)
-        todo = sorted(set(batches.addresses()) - {row[0] for row in self._db.rows("SELECT batch FROM counted")})
-        for address in todo:
-            self.add(address, (use for use in batches.read(address).uses if forgotten.isdisjoint(use.rests)))
-        return len(todo)
-
-    def add(self, batch: str, uses: Iterable[SessionUse]) -> None:
-        """Count the sessions of one batch."""
-        with self._db.writing():
-            if self._db.run("INSERT OR IGNORE INTO counted VALUES (?)", batch):
-                for use in uses:
-                    self._count(use)
-
-    def _count(self, use: SessionUse) -> None:
-        told = json.dumps(use.fates, sort_keys=True)
-        rows = self._db.rows("SELECT revision, fates FROM uses WHERE reading = ?", use.reading)
-        if rows and _rank(*rows[0]) >= _rank(use.revision, told):
-            return
-        self._take_back(use.reading)
-        self._db.run("INSERT INTO uses VALUES (?, ?, ?)", use.reading, use.revision, told)
-        self._db.many("INSERT INTO rests VALUES (?, ?)", [(use.reading, subject) for subject in sorted(set(use.rests))])
-        self._db.many(_ADD, [(record, *hit) for record, hit in sorted(_hits(use.fates).items())])
-
-    def withdraw(self, subjects: Collection[str]) -> None:
-        """Take out the sessions that rest on one of these."""
-        with self._db.writing():
-            rows = self._db.among("SELECT reading FROM rests WHERE subject IN (…)", sorted(subjects))
-            for reading in sorted({row[0] for row in rows}):
-                self._take_back(reading)
-
-    def _take_back(self, reading: str) -> None:
-        """Count a session no more."""
-        for (told,) in self._db.rows("SELECT fates FROM uses WHERE reading = ?", reading):
-            hits = sorted(_hits(json.loads(told)).items())
-            self._db.many(_ADD, [(record, *(-count for count in hit)) for record, hit in hits])
-            self._db.many("DELETE FROM used WHERE record = ? AND shown = 0", [(record,) for record, _ in hits])
-        self._db.run("DELETE FROM uses WHERE reading = ?", reading)
-        self._db.run("DELETE FROM rests WHERE reading = ?", reading)
-
-    def of_records(self) -> dict[str, RecordUse]:
-        """By the id that a record has now: the sum over all ids that it was shown under."""
-        sums = ", ".join(f"sum(u.{name})" for name in RecordUse._fields)
-        rows = self._db.rows(
-            f"SELECT d.id, {sums} FROM used u JOIN claims c ON c.id = u.record JOIN drafts d "
-            "ON d.component = c.component WHERE d.id IS NOT NULL GROUP BY d.id ORDER BY d.id"
-        )
-        return {id_: RecordUse(*counts) for id_, *counts in rows if counts[0]}
-
-    def watched(self, ids: Collection[str]) -> tuple[WatchedRecord, ...]:
-        """What is known of the records that were shown under these ids; whatever their status."""
-        names: dict[str, set[str]] = {}
-        for id_, component in self._db.among("SELECT id, component FROM claims WHERE id IN (…)", sorted(set(ids))):
-            names.setdefault(component, set()).add(id_)
-        return tuple(
-            WatchedRecord(
-                id=draft.id,
-                kind=draft.kind,
-                slot=Slot(**draft.said["slot"]),
-                trigger=draft.said["trigger"],
-                value=draft.said["value"],
-                polarity=draft.said["polarity"],
-                names=frozenset((draft.id, *names[component])),
-            )
-            for component, draft in drafts_of(self._db, names).items()
-        )
-
-
-def _hits(fates: Mapping[str, Sequence[str]]) -> dict[str, RecordUse]:
-    """Rows of one session; a fate that only a later program knows says no more than that a record was shown."""
-    rows = [(id_, FATES.get(fate, FATES["untold"])) for fate, ids in fates.items() for id_ in ids]
-    return {id_: sum_uses(hit for other, hit in rows if other == id_) for id_, _ in rows}
-
-
-def _rank(revision: int, told: str) -> tuple[int, int, str]:
-    return revision, sum(map(len, json.loads(told).values())), told
-
+from .usage_table import UsageTable
 
 _EVERYBODY = ""
 """In the list of what was erased: the whole session."""
@@ -181,11 +85,11 @@ class Ledger:
         self._db, self._store = database, store
         self._artifacts = ArtifactStore(store, frame.tenant)
         self._index = ObservationIndex(database, key, frame)
-        self._records = RecordWriter(database, frame, key)
-        self._citing = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
-        self._standings = RecordStatuses(database)
-        self.uses: UsageTable = UsageTable(database)
-        self._tenant = frame.tenant
+        self._evidence = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
+        self.uses: UsageTable = UsageTable(database, self._reconciled)
+        self._frame, self._key, self._tenant = frame, key, frame.tenant
+        self._made: tuple[int, Reconciliation] | None = None
+        """What the observations make, and the version of the file it was made of; None: to be worked out."""
         store.erasers.append(self)
 
     @classmethod
@@ -218,6 +122,7 @@ class Ledger:
     def absorb(self, *artifacts: Artifact) -> int:
         """Take artifacts in; how many observations are new. Known, outdated and forgotten ones change nothing."""
         with self._db.writing():
+            self._made = None
             found = ((self._artifacts.address(one), one) for one in artifacts)
             return self._index.add((address, one) for address, one in found if address is not None)
 
@@ -229,6 +134,7 @@ class Ledger:
         todo = sorted(known)
         for start in range(0, len(todo), _AT_ONCE):
             with self._db.writing():
+                self._made = None
                 for first in range(start, min(start + _AT_ONCE, len(todo)), _PAGE):
                     page = {address: self._artifacts.find(address) for address in todo[first : first + _PAGE]}
                     gone += sum(artifact is None for artifact in page.values())
@@ -249,7 +155,7 @@ class Ledger:
     def rebuild(self, addresses: Iterable[str]) -> tuple[int, int]:
         """Make the index anew from the store's artifacts; what `absorb_kept` says."""
         self._db.empty()
-        self._index.forget_memory()
+        self._made = None
         return self.absorb_kept(addresses)
 
     # -- what was forgotten -------------------------------------------------------------------------------------
@@ -308,6 +214,7 @@ class Ledger:
     def _take_out(self, pairs: Collection[tuple[str, str | None]]) -> int:
         left = 0
         with self._db.writing():
+            self._made = None
             for session, principal in pairs:
                 self._db.run("INSERT OR IGNORE INTO erased VALUES (?, ?)", session, principal or _EVERYBODY)
                 held = self._held(session)
@@ -323,7 +230,6 @@ class Ledger:
                     ]
                 )
             self.uses.withdraw({self._artifacts.subject(*pair) for pair in pairs})
-            self._index.refresh()
         self._db.scrub()
         return left
 
@@ -338,118 +244,126 @@ class Ledger:
 
     def records(self, as_of: JudgementContext = PLAIN) -> Iterator[MetaRecommendation]:
         """Every record, by id."""
-        self._refresh(as_of.counter)
-        yield from self._records.each(as_of)
+        stamps = self._stamps()
+        for one in self._judged(as_of):
+            yield self._record(one, as_of, stamps)
 
     def judged(self, as_of: JudgementContext = PLAIN) -> AdmittedRecords:
-        """What `records` comes to, without writing out what concerns one person alone."""
-        with self._db.writing():
-            self._refresh(as_of.counter, for_many=True)
-            return self._records.judged(as_of, self._index.total())
+        """The active records, and what all of them come to."""
+        every, stamps = self._judged(as_of), self._stamps()
+        active = tuple(self._record(one, as_of, stamps) for one in every if one.standing.status == "active")
+        for record in active:
+            validate("meta_recommendation", record.model_dump(mode="json", warnings=False), f"record {record.id}")
+        said = [[one.draft.id, *one.standing, one.review.text if one.review else None] for one in every]
+        return AdmittedRecords(
+            active=active,
+            digest=hashlib.sha256(canonical([self.digest(), said])).hexdigest(),
+            now=as_of.now or "",
+            reviews=as_of.reviews,
+            statuses=dict(sorted(Counter(one.standing.status for one in every).items())),
+            refused=len(self.flawed()),
+        )
 
     def record(self, id: str, as_of: JudgementContext = PLAIN) -> MetaRecommendation | None:
         """One record, by its id or one it once had."""
-        self._refresh(as_of.counter)
-        return self._records.one(as_of, id)
+        found = (one for one in self._judged(as_of) if id in one.draft.names)
+        return next((self._record(one, as_of, self._stamps()) for one in found), None)
 
     def publish(self, records: Iterable[MetaRecommendation]) -> None:
         """Remember the stamps of records that were committed; of what is left out, nothing is remembered any more."""
         with self._db.writing():
-            self._records.publish(records)
-
-    # -- shelves ------------------------------------------------------------------------------------------------
-
-    def unshelved(self, after: str | None) -> tuple[tuple[Audience, ...], bool]:
-        """Audiences that have to be told what is known of them, as `judged` left it, and whether these are all.
-
-        `after`: the run that wrote the shelves last. Where that was not told by this ledger (`shelved`), all of them.
-        """
-        is_whole = after is None or self._db.noted("shelved") != after
-        known = set(self._standings.shelves()) if is_whole else set[str]()
-        known |= {row[0] for row in self._db.rows("SELECT shelf FROM unshelved")}
-        return tuple(Audience(*json.loads(one)) for one in sorted(known)), is_whole
-
-    def facts(self, audience: Audience) -> tuple[Fact, ...]:
-        """What is active for this audience alone, by value, as `judged` left it."""
-        return facts_of(self._standings.on(json.dumps(audience)))
-
-    def shelved(self, run: str) -> None:
-        """Note that this run has written all shelves."""
-        with self._db.writing():
-            self._db.note("shelved", run)
-            self._db.run("DELETE FROM unshelved")
+            before = self._stamps()
+            for one in records:
+                stamp = before.pop(one.id, None)
+                said = (one.revision, one.run, one.validity.recorded_at)
+                if stamp is None or stamp[1:] != said:  # a record that says something else has another revision
+                    content = content_of(one, self._key)
+                    self._db.run("INSERT OR REPLACE INTO published VALUES (?, ?, ?, ?, ?)", one.id, content, *said)
+            self._db.many("DELETE FROM published WHERE id = ?", [(id_,) for id_ in before])
 
     def flawed(self) -> dict[str, str]:
         """Why would-be records fit no record by the published schema, by id."""
-        self._refresh(None)
-        return dict(self._db.rows("SELECT id, malformed FROM drafts WHERE malformed IS NOT NULL ORDER BY id"))
+        found = self._reconciled()
+        return dict(sorted((found.drafts[label].id, flaw) for label, flaw in found.flaws.items()))
 
     def digest(self) -> str:
-        """64 hex digits of all observations and what they make: equal for equal sets of artifacts."""
-        self._refresh(None)
-        return f"{self._index.total():064x}"
+        """64 hex digits of all observations: equal for equal sets of artifacts."""
+        ids = self._db.rows("SELECT id FROM seen WHERE NOT is_derived ORDER BY id")
+        return hashlib.sha256("".join(row[0] for row in ids).encode()).hexdigest()
 
     def observations(self) -> int:
-        """How many were harvested, as `size` says, without counting them."""
-        return int(self._db.noted("observations") or 0)
+        """How many were harvested."""
+        return int(self._db.rows("SELECT count(*) FROM seen WHERE NOT is_derived")[0][0])
 
     def components(self) -> int:
-        """How many different claims there are, as `size` says, without counting them."""
-        self._refresh(None)
-        return int(self._db.noted("components") or 0)
+        """How many different claims there are."""
+        return len(set(self._reconciled().labels.values()))
 
     def size(self) -> LedgerSize:
-        tables = ("artifacts", "seen", "claims", "drafts")
-        self._refresh(None)
-        size = LedgerSize(*(self._db.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables))
-        return size._replace(observations=size.observations - self._db.rows("SELECT count(*) FROM derived")[0][0])
+        artifacts = self._db.rows("SELECT count(*) FROM artifacts")[0][0]
+        return LedgerSize(artifacts, self.observations(), len(self._reconciled().labels), self.components())
 
     # -- spans --------------------------------------------------------------------------------------------------
 
     def why(self, id: str) -> tuple[EvidenceQuote, ...]:
         """The spans a record rests on, with their words; empty for an id that is not known."""
-        self._refresh(None)
-        return self._citing.why(id)
+        draft = self._reconciled().draft(id)
+        return self._evidence.why(draft) if draft else ()
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy | None = None) -> RecordSupport | None:
         """Everybody behind a record, for whoever forgets; None where it is not known or counts no voices."""
-        self._refresh(None)
-        return self._citing.support(record, policy or AdmissionPolicy())
+        draft = self._reconciled().draft(record.id)
+        if draft is None:
+            return None
+        approved = record.review is not None and record.review.state == "approved"
+        return self._evidence.support(draft, policy or AdmissionPolicy(), approved=approved)
 
     def basis(self, id: str) -> RecordBasis | None:
         """What stands behind the record of this id, counted; None where it is not known."""
-        self._refresh(None)
-        return self._citing.basis(id)
+        draft = self._reconciled().draft(id)
+        return None if draft is None else self._evidence.basis(draft)
 
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
         """Errors that came up in this time (Unix seconds): id of the record, number of transcripts, the most first."""
-        self._refresh(None)
-        return self._citing.recurring(since_seconds, until_seconds)
+        return self._evidence.recurring(self._reconciled(), since_seconds, until_seconds)
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""
-        return self._citing.broken(evidence)
+        return self._evidence.broken(evidence)
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _refresh(self, counter: LineCounter | None, *, for_many: bool = False) -> None:
-        with self._db.writing():
-            self._index.refresh()
-            if counter is not None:
-                self._count(counter, for_many=for_many)
+    def _reconciled(self) -> Reconciliation:
+        made, version = self._made, self._db.version()
+        if made is None or made[0] != version:
+            with self._db.writing():
+                self._index.derive()
+                made = self._made = version, reconcile(self._db, self._frame)
+        return made[1]
 
-    def _count(self, counter: LineCounter, *, for_many: bool) -> None:
-        """Count the lines of drafts that this counter has not counted; of those alone that may be for many."""
-        query = (
-            "SELECT component FROM drafts WHERE wide = ?2 AND id IS NOT NULL "
-            "AND (counter IS NULL OR counter < ?1 OR counter > ?1)"
-        )
-        stale = [row[0] for wide in ((1,) if for_many else (0, 1)) for row in self._db.rows(query, counter.name, wide)]
-        for start in range(0, len(stale), _PAGE):
-            drafts = drafts_of(self._db, stale[start : start + _PAGE])
-            counts = [(counter.name, counter.text(line(draft)), component) for component, draft in drafts.items()]
-            self._db.many("UPDATE drafts SET counter = ?, tokens = ? WHERE component = ?", counts)
-        self._standings.recount(stale)
+    def _judged(self, as_of: JudgementContext) -> list[JudgedDraft]:
+        return judged(self._reconciled(), as_of.policy, as_of.now_seconds, as_of.reviews)
+
+    def _record(self, one: JudgedDraft, as_of: JudgementContext, stamps: dict[str, RecordStamp]) -> MetaRecommendation:
+        """A judged draft as a record, with its stamps."""
+        draft, review = one.draft, one.review
+        words = line(draft, review.text if review is not None else None)
+        record = recommendation(
+            draft,
+            one.standing,
+            self._frame,
+            half_life_days=as_of.policy.half_life(draft.kind),
+            tokens=as_of.counter.text(words) if as_of.counter is not None else 0,
+            merged=tuple(sorted(stamps.keys() & set(draft.names) - {draft.id})),
+            review=review,
+        ).model_copy(update={"run": as_of.run})
+        stamp = stamps.get(draft.id)
+        return stamp_record(record, stamp, as_of.now, content_of(record, self._key) if stamp else "")
+
+    def _stamps(self) -> dict[str, RecordStamp]:
+        """Of all that was published, by id."""
+        rows = self._db.rows("SELECT id, content, revision, run, recorded_at FROM published")
+        return {id_: RecordStamp(*rest) for id_, *rest in rows}
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""

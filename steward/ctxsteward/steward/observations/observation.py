@@ -5,7 +5,8 @@ An observation is a pure function of its transcript and of the harvester's versi
 
 What the steward does with each kind of recommendation stands in one table (`KINDS`): a new kind is a row there and a
 harvester. A harvester names the kind of its observations; everything that follows (claims, gates, decay, the slice,
-reviews) asks the table and never compares names. The kinds themselves are the published `RecommendationKind`.
+reviews) asks the table and never compares names. The kinds themselves are the published `RecommendationKind`; two of
+them, ``fact`` and ``decision``, are retired: only records of earlier versions have them.
 
 Source: the state design (gates by kind and scope); the weights and half-lives are set by hand.
 """
@@ -22,12 +23,12 @@ from ctxsteward.schemas.recommendation import RecommendationKind, Relation, Slot
 
 from .transcript import ReplayedTranscript
 
-Strength = Literal["strict", "broad", "scored", "recovered", "accepted", "failed"]
-"""strict: a durable cue that suffices alone; broad: needs company; scored: a fact by cue score; recovered: an error
-whose fix worked, in a run that succeeded; accepted: the same in a run of which nobody says how it ended; failed: the
-same in a run that failed."""
-Reach = Literal["session", "user", "project", "shared"]
-"""The widest audience that the wording itself allows: a task-local wish is for its session alone."""
+Strength = Literal["strict", "broad", "recovered", "accepted", "failed"]
+"""strict: a durable cue; broad: a weaker one; recovered: an error whose fix worked, in a run that succeeded; accepted:
+the same in a run of which nobody says how it ended; failed: the same in a run that failed."""
+Reach = Literal["session", "shared"]
+"""Whom the wording allows a claim to be for. What is for its session, or for its speaker alone, tells how the session
+went and is not kept: search over the originals finds it again."""
 
 
 class MessageSpan(NamedTuple):
@@ -83,8 +84,6 @@ class Observation:
     action: str | None = None
     cause: str | None = None
     """What an error says, without its values: words to compare it by, never shown of a tool from outside."""
-    answers: str | None = None
-    """The question it answers: an index key, never shown."""
     run: str | None = None
     """The task of its run, and what the run had done by then: an index key, never shown."""
     ts: str | None = None
@@ -111,14 +110,10 @@ class KindSpec:
     """When a record nobody confirms is worth half; None: it does not fade."""
     slice_weight: float | None = None
     """What a record is worth in the slice where it applies; None: it never comes in."""
-    is_personal: bool = False
-    """Whether people claim it for themselves too; a record of another kind is about the agent alone."""
     is_template: bool = False
     """Whether its words are a template of ours: equal or different, never alike, and nobody is their author."""
     is_said_anew: bool = False
-    """Whether people state the same thing as a correction, a wish or a fact: one claim, foreseen when said again."""
-    holds_always: bool = False
-    """Whether, without a trigger, it holds whatever is asked."""
+    """Whether people state the same thing as a correction or a wish: one claim, foreseen when said again."""
     votes_suffice: bool = False
     """Whether enough independent people admit it for others. Not where it claims something of the world: there many can
     be wrong together, and a tool's answer, a rule in force or a person must say the same."""
@@ -126,19 +121,8 @@ class KindSpec:
 
 KINDS: Mapping[RecommendationKind, KindSpec] = MappingProxyType(
     {
-        "correction": KindSpec(
-            half_life_days=365.0, slice_weight=1.0, is_personal=True, is_said_anew=True, holds_always=True
-        ),
-        "preference": KindSpec(
-            half_life_days=180.0,
-            slice_weight=0.7,
-            is_personal=True,
-            is_said_anew=True,
-            holds_always=True,
-            votes_suffice=True,
-        ),
-        "fact": KindSpec(half_life_days=365.0, is_personal=True, is_said_anew=True),
-        "decision": KindSpec(half_life_days=90.0, slice_weight=0.6, is_personal=True),
+        "correction": KindSpec(half_life_days=365.0, slice_weight=1.0, is_said_anew=True),
+        "preference": KindSpec(half_life_days=180.0, slice_weight=0.7, is_said_anew=True, votes_suffice=True),
         "tool_fix": KindSpec(gate="fix", half_life_days=90.0, slice_weight=0.9, is_template=True),
         "eval_failure": KindSpec(half_life_days=60.0, is_template=True, votes_suffice=True),
         "environment": KindSpec(gate="seen", half_life_days=60.0, slice_weight=0.8, is_template=True),

@@ -1,13 +1,10 @@
-"""Claims: what observations say, for whom, under an id that the saying alone decides; and the order of observations.
+"""Claims: what observations say, under an id that the saying alone decides; and the order of observations.
 
-An observation makes one claim in its author's own scope and, where its wording allows a wider audience, one more in
-that: the first reaches only the author, the second waits for others to say the same. Equal claims of many transcripts
-have one id: HMAC of kind, scope, slot, polarity and the value (of a slot that holds one) or the words.
+An observation makes one claim, which is for everybody who talks to the agent and waits for others to say the same.
+Equal claims of many transcripts have one id: HMAC of kind, slot, polarity and the value (of a slot that holds one) or
+the words.
 
-    own scope    the user; none of what was for its session alone, or of somebody unknown: nothing could be shown again
-    wide scope   project, or everybody who talks to the agent
-
-Correction, preference and fact are one family: "I live in Bonn" and "no, I live in Bonn" claim the same. Templates
+Correction and preference are one family: "never use emojis" and "no, never use emojis" claim the same. Templates
 (`eval_failure`) are equal or different, never alike; of a `tool_fix` the causes are compared, which are what its error
 says without values: several wordings of one cause are one claim, and two causes of one error code are two.
 
@@ -26,7 +23,7 @@ Source: the state design (gates by kind and scope); Tarjan 1975 (union by size, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
@@ -52,22 +49,12 @@ from .features import (
     value_norm,
 )
 
-Width = Literal["user", "project", "shared"]
 SAME_CAUSE = 0.5
 """Of the words of two errors, those that both have."""
 SAME_CAUSE_AND_FIX = 0.25
 """The same where one thing helped against both."""
-_VAGUE = ("about:", "decision:")
-_SPEECHLESS = frozenset(("note", "fact", "preference", "other", "likes"))
-"""Attributes, or their beginnings, that say little: wordings must be alike."""
-
-
-class ClaimAudience(NamedTuple):
-    """Whom a claim is for."""
-
-    width: Width
-    user: str | None = None
-    project: str | None = None
+_VAGUE = frozenset(("note", "preference", "other", "likes"))
+"""Attributes that say little: wordings must be alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +62,6 @@ class Claim:
     """One claim, taken apart so that it can be compared."""
 
     id: str
-    audience: ClaimAudience
     family: str
     tool: str | None
     subject: str
@@ -91,24 +77,17 @@ class Claim:
     @property
     def group(self) -> str:
         """Claims of one group cannot all hold; empty where they can."""
-        return (
-            canonical([*_named(self.audience), self.tool, self.subject, self.attribute]).decode()
-            if self.is_single
-            else ""
-        )
+        return canonical([self.tool, self.subject, self.attribute]).decode() if self.is_single else ""
 
 
-def claims_of(seen: IndexedObservation, key: AddressKey, agent: str) -> tuple[Claim, ...]:
-    """The claims of an observation: in its own scope, or in the wide one, or both."""
-    observation = seen.observation
+def claim_of(observation: Observation, key: AddressKey, agent: str) -> Claim:
+    """The claim that an observation makes."""
     if KINDS[observation.kind].is_template:
         about = f"{observation.slot.subject} {observation.slot.attribute}"
         wording = cause_features(observation.cause, about) if observation.cause else None
     else:
         wording = claim_features(own_words(observation))
-    return tuple(
-        _claim(observation, audience, wording, key, agent) for audience in audiences(observation, seen.project)
-    )
+    return _claim(observation, wording, key, agent)
 
 
 def own_words(observation: Observation) -> str:
@@ -120,34 +99,11 @@ def own_words(observation: Observation) -> str:
     return observation.text[lead.end() :] or observation.text
 
 
-def audiences(observation: Observation, project: str | None) -> tuple[ClaimAudience, ...]:
-    """Whom it is for: the author alone, and whoever its wording allows beside."""
-    own = _own(observation, project)
-    wide = _wide(observation, project)
-    if not KINDS[observation.kind].is_personal and wide is not None:
-        return (wide,)
-    return tuple(audience for audience in (own, wide) if audience is not None)
+_FOR_EVERYBODY = ("shared", None, None, None)
+"""Whom a claim is for, as ids have it."""
 
 
-def _own(observation: Observation, project: str | None) -> ClaimAudience | None:
-    if observation.reach == "session" or observation.principal is None:
-        return None
-    return ClaimAudience(
-        "user", user=observation.principal, project=project if observation.reach == "project" else None
-    )
-
-
-def _wide(observation: Observation, project: str | None) -> ClaimAudience | None:
-    if observation.reach == "shared":
-        return ClaimAudience("shared")
-    if observation.reach == "project" and project is not None:
-        return ClaimAudience("project", project=project)
-    return None
-
-
-def _claim(
-    observation: Observation, audience: ClaimAudience, wording: ClaimFeatures | None, key: AddressKey, agent: str
-) -> Claim:
+def _claim(observation: Observation, wording: ClaimFeatures | None, key: AddressKey, agent: str) -> Claim:
     slot = observation.slot
     single = slot.cardinality == "one"
     value = None if observation.value is None else value_norm(observation.value, observation.unit)
@@ -165,10 +121,9 @@ def _claim(
         statement = [slot.attribute, "value", value]
     else:
         statement = [slot.attribute if single else "", "words", *wording.tokens]
-    data = canonical([agent, family, *_named(audience), observation.tool, slot.subject, polarity, statement])
+    data = canonical([agent, family, *_FOR_EVERYBODY, observation.tool, slot.subject, polarity, statement])
     return Claim(
         id=address_of(key, "", "claim", data)[:CLAIM_ID_DIGITS],
-        audience=audience,
         family=family,
         tool=observation.tool,
         subject=slot.subject,
@@ -178,11 +133,6 @@ def _claim(
         value=value,
         wording=wording,
     )
-
-
-def _named(audience: ClaimAudience) -> list[str | None]:
-    """As ids have it: with the place of a session, which no claim is for any more."""
-    return [*audience, None]
 
 
 def polarity_of(observation: Observation, wording: ClaimFeatures | None) -> Polarity:
@@ -202,7 +152,7 @@ def relation(one: Claim, other: Claim) -> Relation | None:
     """How two claims stand to each other; symmetric."""
     if one.id == other.id:
         return "same"
-    if (one.audience, one.tool, one.subject) != (other.audience, other.tool, other.subject):
+    if (one.tool, one.subject) != (other.tool, other.subject):
         return None
     if one.family == "tool_fix":
         return "same" if one.attribute == other.attribute and _is_same_cause(one, other) else None
@@ -220,7 +170,7 @@ def is_paraphrase(shown: Claim, said: Claim) -> bool:
     """
     if shown.wording is None or said.wording is None or (shown.tool or said.tool) is not None:
         return False
-    if shown.attribute == said.attribute and not _is_vague(said.attribute):
+    if shown.attribute == said.attribute and said.attribute not in _VAGUE:
         return True
     return shares_telling_word(shown.wording, said.wording)
 
@@ -238,19 +188,10 @@ def _is_clear(one: Claim, other: Claim) -> bool:
     """Whether two claims are of one slot by name, or almost in the same words: enough to hold both."""
     if one.wording is None or other.wording is None:
         return False
-    if one.attribute == other.attribute and not _is_vague(one.attribute):
+    if one.attribute == other.attribute and one.attribute not in _VAGUE:
         return True
     shared = one.wording.content & other.wording.content
     return len(shared) > 1 and same_words(one.wording, other.wording) >= NEARLY_ALL
-
-
-def is_named_slot(attribute: str) -> bool:
-    """Whether an attribute is one that the harvest knows by name, such as a home or a diet."""
-    return not _is_vague(attribute)
-
-
-def _is_vague(attribute: str) -> bool:
-    return attribute.startswith(_VAGUE) or attribute in _SPEECHLESS
 
 
 def _is_same_thing(one: Claim, other: Claim) -> bool:
@@ -260,7 +201,7 @@ def _is_same_thing(one: Claim, other: Claim) -> bool:
         return not (one.is_single and other.is_single) and alike(one.wording, other.wording)
     if one.value is not None and other.value is not None:
         return one.value == other.value and (one.is_single or shares_words(one.wording, other.wording))
-    if one.value is None and other.value is None and not _is_vague(one.attribute):
+    if one.value is None and other.value is None and one.attribute not in _VAGUE:
         return akin(one.wording, other.wording)
     return alike(one.wording, other.wording)
 
@@ -296,25 +237,6 @@ class DisjointSets:
         low, high = sorted((one, other))
         self._parents[high] = low
         return True
-
-
-def components(
-    members: Collection[str], candidates: Mapping[T, Iterable[str]], same: Callable[[str, str], bool]
-) -> dict[str, str]:
-    """The label of each member's component; `candidates` are sets of members worth comparing.
-
-    >>> components({"a", "b", "c"}, {1: "ab", 2: "bc"}, lambda one, other: {one, other} == {"a", "b"})
-    {'a': 'a', 'b': 'a', 'c': 'c'}
-    """
-    union = DisjointSets()
-    for bucket in candidates.values():
-        left = sorted(set(bucket))
-        while len({union.find(member) for member in left}) > 1:
-            one = left.pop(0)
-            for other in left:
-                if union.find(one) != union.find(other) and same(one, other):
-                    union.join(one, other)
-    return {member: union.find(member) for member in sorted(members)}
 
 
 class ObservationTime(NamedTuple):

@@ -12,11 +12,11 @@ the greatest, trust the least of the evidence.
 `summarize_draft` weighs all observations by what the ledger keeps in short of them; `draw_draft` is then given the few
 that it quotes.
 
-How much stands behind a claim (`backing`) is counted so that repeating oneself counts once. Within one person's own
-scope each session counts once, in a wider one each principal, whichever way the name is written
-(`names.skeleton`); speakers that nobody knows count as one principal together, because they may be one. A session
-that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix that recovered an
-error both are counted, how often it did in runs that succeeded, and for how many principals; of what tools show, tasks.
+How much stands behind a claim (`backing`) is counted so that repeating oneself counts once: each principal, whichever
+way the name is written (`names.skeleton`); speakers that nobody knows count as one principal together, because they may
+be one. A session that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix
+that recovered an error both are counted, how often it did in runs that succeeded, and for how many principals; of what
+tools show, tasks.
 
 Source: Wilson 1927 (score interval); the state design (k independent principals).
 """
@@ -45,14 +45,13 @@ from ..harvest.tools.templates import (
     sentence,
 )
 from ..observations.observation import KINDS, Observation
-from .claims import ClaimAudience, IndexedObservation, ObservationBrief, ObservationTime
+from .claims import IndexedObservation, ObservationBrief, ObservationTime
 
-PASTED_WORDS = 7
 Z95 = 1.959963984540054
 MAX_TEXT_CHARS = 280
 QUOTED_PRINCIPALS = 3
 MAX_QUOTED_WORDS = 8
-_STRENGTHS = ("strict", "recovered", "scored", "accepted", "broad", "failed")
+_STRENGTHS = ("strict", "recovered", "accepted", "broad", "failed")
 _SENSITIVITIES = ("none", "personal", "sensitive")
 
 
@@ -63,12 +62,9 @@ class ClaimSupport:
     events: int
     sessions: int
     principals: int
-    """Independent ones; in one person's own scope, sessions."""
-    strict: int
-    """Independent ones that used a strict cue; as the next two."""
-    scored: int
+    """Independent ones."""
     said: int
-    """Any cue."""
+    """Of these, ones that said it themselves."""
     votes: int
     """Of these, ones whose word suffices for others: of a kind that claims nothing of the world (`KINDS`)."""
     confirmed: int
@@ -106,44 +102,27 @@ def supporting(
     return [(claim, one) for claim, one in lending if one.is_said] or lending
 
 
-def backing(seen: Collection[ObservationBrief], *, own: bool, advice: str = "") -> ClaimSupport:
-    """What stands behind a claim that these support; `own`: in one person's own scope; `advice`: the words of a fix."""
+def backing(seen: Collection[ObservationBrief], *, advice: str = "") -> ClaimSupport:
+    """What stands behind a claim that these support; `advice`: the words of a fix."""
     tasks = _tasks(seen)
-    heard = [(one.session if own else one.voice, one) for one in seen]
-    said = [(who, one.strength) for who, one in heard if one.is_said]
-    votes = {who for who, one in heard if one.is_said and KINDS[one.kind].votes_suffice}
-    worked = [(who, one.place) for who, one in heard if one.strength == "recovered"]
+    said = [one for one in seen if one.is_said]
+    worked = [one for one in seen if one.strength == "recovered"]
     return ClaimSupport(
         events=len({one.place for one in seen}),
         sessions=len({one.session for one in seen}),
-        principals=len({who for who, _ in heard}),
-        strict=len({who for who, strength in said if strength == "strict"}),
-        scored=len({who for who, strength in said if strength == "scored"}),
-        said=_said_anew(one for one in seen if one.is_said) if own else len({who for who, _ in said}),
-        votes=len(votes),
-        confirmed=len({who for who, one in heard if one.is_said and one.is_confirmed}),
-        denied=len({who for who, one in heard if one.is_said and one.is_denied}),
-        recovered=len({place for _, place in worked}),
-        helped=len({who for who, _ in worked}),
+        principals=len({one.voice for one in seen}),
+        said=len({one.voice for one in said}),
+        votes=len({one.voice for one in said if KINDS[one.kind].votes_suffice}),
+        confirmed=len({one.voice for one in said if one.is_confirmed}),
+        denied=len({one.voice for one in said if one.is_denied}),
+        recovered=len({one.place for one in worked}),
+        helped=len({one.voice for one in worked}),
         obeyed_succeeded=len({one.place for one in seen if (one.strength, one.text) == ("recovered", advice)}),
         obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
         from_tool=all(one.is_told_by_tool for one in seen),
         tasks=len({task for task, _ in tasks}),
         asked=len({task for task, one in tasks if one.strength == "strict"}),
     )
-
-
-def _said_anew(said: Iterable[ObservationBrief]) -> int:
-    """In how many sessions something was said; a long wording that several have word for word, as pastes do, is one."""
-    sessions: set[str] = set()
-    own, pasted = set[str](), set[str]()
-    for one in said:
-        sessions.add(one.session)
-        if one.strength == "broad" and one.text.count(" ") >= PASTED_WORDS:
-            pasted.add(one.text)
-        else:
-            own.add(one.session)
-    return min(len(sessions), len(own) + len(pasted))
 
 
 def _tasks(seen: Collection[ObservationBrief]) -> list[tuple[str, ObservationBrief]]:
@@ -180,7 +159,6 @@ class Draft:
     names: tuple[str, ...]
     """Ids of all its claims, sorted."""
     kind: RecommendationKind
-    audience: ClaimAudience
     group: str
     """Records of one group cannot all hold; empty: it has no rivals."""
     said: dict[str, Any]
@@ -192,8 +170,6 @@ class Draft:
     last: str | None
     moment: ObservationTime
     """Of its newest observation."""
-    answers: str | None = None
-    """The question that its words answer: an index key, never shown."""
 
     @property
     def advice(self) -> FixAdvice:
@@ -229,8 +205,8 @@ class DraftSummary:
         return frozenset((self.spoken, self.holder, *self.chosen))
 
 
-def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, own: bool) -> DraftSummary | None:
-    """Weigh observations, at least one, each with its claim; `own`: in one person's own scope.
+def summarize_draft(members: Iterable[tuple[str, ObservationBrief]]) -> DraftSummary | None:
+    """Weigh observations, at least one, each with its claim.
 
     None: they are of runs that do not differ, so there is nothing to say.
     """
@@ -238,7 +214,7 @@ def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, own: boo
     seen = [one for _, _, one in ordered]
     if KINDS[seen[0].kind].gate == "contrast":
         return _contrasted(ordered[0][1], seen)
-    return _summed(ordered[0][1], seen, _spoken(seen), own=own)
+    return _summed(ordered[0][1], seen, _spoken(seen))
 
 
 def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | None:
@@ -250,7 +226,7 @@ def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | 
         return None
     sides = [[by_id[id_] for id_ in ids] for ids in (found.for_it, found.against)]
     half = [_chosen(side, side[0])[: MAX_EVIDENCE // 2] for side in sides]
-    summed = _summed(claim, seen, sides[0][0], own=False)
+    summed = _summed(claim, seen, sides[0][0])
     tasks = same_tasks((run.id, run.task, run.did) for run in runs)
     own = {run.id for run in runs if run.task.is_own}
     voices = {
@@ -269,7 +245,7 @@ def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | 
     return replace(summed, backing=support, chosen=chosen, practices=found.fixes)
 
 
-def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief, *, own: bool) -> DraftSummary:
+def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief) -> DraftSummary:
     """All that observations, in their order, come to in the words of one of them."""
     dated = [one.ts for one in seen if one.ts is not None]
     holder = spoken if spoken.is_single else next((one for one in seen if one.is_single), spoken)
@@ -281,7 +257,7 @@ def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBri
         moment=seen[-1].moment,
         score=max(one.score for one in seen),
         sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
-        backing=backing(seen, own=own, advice=spoken.text),
+        backing=backing(seen, advice=spoken.text),
         spoken=spoken.id,
         holder=holder.id,
         chosen=tuple(one.id for one in _chosen(seen, spoken)),
@@ -331,13 +307,7 @@ def _next(
     return best
 
 
-def draw_draft(
-    found: DraftSummary,
-    seen: Mapping[str, IndexedObservation],
-    names: Iterable[str],
-    audience: ClaimAudience,
-    group: str,
-) -> Draft:
+def draw_draft(found: DraftSummary, seen: Mapping[str, IndexedObservation], names: Iterable[str], group: str) -> Draft:
     """The record that observations make; `seen` has those that it quotes, `names` are ids of all its claims."""
     evidence = tuple(_evidence([seen[id_] for id_ in found.chosen]))
     spoken = seen[found.spoken].observation
@@ -347,7 +317,6 @@ def draw_draft(
         id=found.claim,
         names=tuple(sorted(names)),
         kind=found.kind,
-        audience=audience,
         group=group,
         said=said | {"sensitivity": found.sensitivity},
         evidence=evidence,
@@ -356,7 +325,6 @@ def draw_draft(
         first=found.first,
         last=found.last,
         moment=found.moment,
-        answers=spoken.answers,
     )
 
 

@@ -54,8 +54,8 @@ def bands(claims: Sequence[Claim]) -> list[tuple[int, ...]]:
 
 
 def _about(claim: Claim) -> tuple[str | None, ...]:
-    """What a pair must have in common: for whom, and of what."""
-    return (*claim.audience, claim.tool, claim.subject)
+    """What a pair must have in common."""
+    return (claim.tool, claim.subject)
 
 
 def _bands(claim: Claim, digest: Sequence[int], block: bytes) -> Iterable[int]:

@@ -3,11 +3,7 @@
 These adapters stand between the order of a night (`night.run`) and what decides: ledger, slice, drift, gate,
 promotion. Decisions depend on the ledger, the night's date and what is in force, never on the clock.
 
-What is active for one user, project or session alone is no part of a challenger: `publish_facts` writes it where that
-audience's sessions read it. A night writes the audiences about whom something changed, and all of them where the last
-night wrote from another ledger. A set that is there already writes nothing, so a killed night is repeated.
-
-Source: the state design (scopes: a record scoped to a user is shown to that user alone).
+Source: the state design (committing governed state).
 """
 
 from __future__ import annotations
@@ -95,7 +91,7 @@ class Decisions:
             self._wordings = RecordWordings(wanted, model(wanted.model), ledger, self._slicing.counter, night)
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
-        """Records as the gates see them on this date: those that are for many, and what all of them come to."""
+        """Records as the gates see them on this date: those that are active, and what all of them come to."""
         now = moment_of(date)
         reviews = reviews_of(self._store, self._settings, self._ledger, now)
         head, counter = self._versions.head(), self._slicing.counter
@@ -168,7 +164,7 @@ class Decisions:
     def _held(self, active: Iterable[MetaRecommendation]) -> Iterator[HeldOutRequest]:
         """Evals that failed on enough people: what they asked for, an active record should have anticipated."""
         for record in active:
-            if record.kind == "eval_failure" and record.scope.is_shared:
+            if record.kind == "eval_failure":
                 name = address_of(self._key, self._settings.profile, "held", record.id.encode())
                 event = record.text.partition(": ")[2] or record.slot.attribute.replace("_", " ")
                 yield HeldOutRequest(id=f"failure-{name[:16]}", event=event)
@@ -182,11 +178,7 @@ class Decisions:
         fitted: FittedSlice,
         writing: CommitContext,
     ) -> PromotionResult:
-        """Commit the challenger, or say what is in the way; judged by the reports of drift and gate.
-
-        What is for one user, project or session alone needs no challenger: it goes onto the shelves of facts.
-        """
-        self.publish_facts(writing)
+        """Commit the challenger, or say what is in the way; judged by the reports of drift and gate."""
         left_out = tuple(self._why_left_out(admitted))
         if challenger is None or drift is None or gate is None:
             return self._promoted("unchanged", self._versions.head(), admitted, fitted, left_out)
@@ -221,18 +213,6 @@ class Decisions:
         outcome = "canary" if canary and landed.kind == "committed" else _outcome(landed)
         waiting = int(landed.request is not None)
         return self._promoted(outcome, landed.version, admitted, fitted, changes, waiting=waiting)
-
-    def publish_facts(self, writing: CommitContext) -> None:
-        """Bring the shelves to what the ledger knows."""
-        shelves = self._store.facts(self._settings.profile, tenant=self._settings.tenant)
-        note = {"who": writing.who, "why": f"night {writing.run}", "when": writing.when}
-        newest = self._nights.head()
-        audiences, is_whole = self._ledger.unshelved(newest.run if newest else None)
-        for _ in shelves.commit_each(((audience, self._ledger.facts(audience)) for audience in audiences), **note):
-            pass
-        if is_whole:
-            shelves.keep_only(audiences, **note)
-        self._ledger.shelved(writing.run)
 
     def canary(self, admitted: AdmittedRecords, writing: CommitContext) -> CheckVerdict | None:
         """Judge the canary that was under way when the night began, by what sessions have shown since it began."""

@@ -31,15 +31,16 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import Field, StrictStr
 
 from ctxsteward.language.clauses import agree, clauses, likeness
 from ctxsteward.language.figures import Figure, figures
 from ctxsteward.language.values import CURRENCIES, DISTINCTIVE, Value, chinese_number, typed_values
 from ctxsteward.language.words import STOP, lists, sentences, term_stem, terms
 from ctxsteward.schemas import Bullet
+from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.schemas.summary import LossKind, SourceMessage
 
 Speaker = Literal["user", "assistant", "tool"]
@@ -93,10 +94,8 @@ _ZH_HEDGES = _LISTS.words("zh_hedges")
 _QUESTION = re.compile(r"[?？]|[吗呢]$")
 
 
-class DraftBullet(BaseModel):
+class DraftBullet(FrozenModel):
     """A bullet as a model writes it."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     text: Annotated[StrictStr, Field(min_length=1, max_length=4 * MAX_BULLET_CHARS)]
     cites: Annotated[list[Annotated[StrictStr, Field(max_length=20)]], Field(max_length=50)]
@@ -104,10 +103,8 @@ class DraftBullet(BaseModel):
     kind: LossKind = "fact"
 
 
-class DraftBullets(BaseModel):
+class DraftBullets(FrozenModel):
     """A model's reply."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     bullets: Annotated[list[DraftBullet], Field(max_length=200)]
 

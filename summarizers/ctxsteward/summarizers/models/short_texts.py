@@ -14,13 +14,14 @@ Source: the continuity design (seven sections); the auto-context design (cards).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, get_args
+from typing import Annotated, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ctxsteward.schemas import ChatModel, ChatRequest, InputError
 from ctxsteward.schemas.cards import MAX_SUMMARY_CHARS
 from ctxsteward.schemas.documents import HandoffLine
+from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.summary import HandoffSection, SourceMessage, SummaryOrigin
 
@@ -129,15 +130,11 @@ class ModelHandoffWriter:
         return tuple(sorted(kept.values(), key=lambda line: order.index(line.section))), origin
 
 
-class _CardText(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
-
+class _CardText(FrozenModel):
     text: Annotated[str, Field(min_length=1, max_length=MAX_SUMMARY_CHARS)]
 
 
-class _DraftLines(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
-
+class _DraftLines(FrozenModel):
     lines: Annotated[list[SectionedBullet], Field(max_length=200)]
 
 

@@ -75,7 +75,7 @@ def test_a_template_over_an_eval_is_nobody_s_words() -> None:
 
 def test_two_words_behind_a_colon_are_looked_for_as_two() -> None:
     """A transcript with such a claim could not be harvested at all."""
-    line = "I settled on this for my business loan: interest rate: 22% annually"
+    line = "No, I said this: interest rate: 22% annually, not 20%"
     own = claims("Hello.", tells(2, "Good morning.", role="assistant"), tells(3, line))
     assert own == [line]
     offered = tells(2, "It would be 22% annually for such loans.", role="assistant")

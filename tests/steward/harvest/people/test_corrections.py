@@ -6,7 +6,7 @@ import pytest
 
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.artifacts.artifact import build_artifact
-from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest
+from ctxsteward.steward.harvest.harvester import EXTRACTOR, harvest, lasting
 
 from ...scenes import AGENT, TENANT, memory_store, replayed, said as spoken
 from .said import cases, said_en, said_zh
@@ -71,16 +71,18 @@ def test_three_people_who_correct_the_same_thing_agree(texts: list[str]) -> None
                 for number, text in enumerate(texts[:people]):
                     who = f"u{number}"
                     transcript = replayed(f"s{number}", spoken(text, principal=who), principal=who)
-                    ledger.absorb(*build_artifact(transcript, harvest(transcript), extractor=EXTRACTOR, key=key))
-                shared = [record for record in ledger.records() if record.scope.is_shared]
-                assert [(record.status, record.reasons, record.support.principals) for record in shared] == [
+                    ledger.absorb(
+                        *build_artifact(transcript, lasting(harvest(transcript)), extractor=EXTRACTOR, key=key)
+                    )
+                records = list(ledger.records())
+                assert [(one.status, one.reasons, one.support.principals) for one in records] == [
                     ("candidate", (reason,), people)
                 ]
 
 
 def test_inside_a_task_a_correction_is_of_the_task() -> None:
     assert {seen.reach for seen in found(task("The budget is 4,000, not 40,000."), "corrections")} == {"session"}
-    assert {seen.reach for seen in found(task("No, I live in Oslo, not Bergen."), "corrections")} == {"user"}
+    assert {seen.reach for seen in found(task("No, I live in Oslo, not Bergen."), "corrections")} == {"session"}
 
 
 def test_a_bare_protest_is_cited_beside_what_is_right() -> None:

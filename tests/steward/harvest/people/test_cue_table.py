@@ -11,14 +11,14 @@ from ctxsteward.steward.harvest.people.utterances import CueTable
 
 TABLES = {
     f"{module}.{name}": table
-    for module in ("facts", "corrections")
+    for module in ("preferences", "corrections")
     for name, table in vars(import_module(f"ctxsteward.steward.harvest.people.{module}")).items()
     if isinstance(table, CueTable)
 }
 
 
 def test_the_tables_are_found() -> None:
-    assert len(TABLES) == 8
+    assert len(TABLES) == 4
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

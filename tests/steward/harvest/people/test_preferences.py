@@ -20,12 +20,12 @@ BOTH = [pytest.param(said_en, id="English"), pytest.param(said_zh, id="Chinese")
 
 
 def is_strict(text: str) -> bool:
-    """A durable cue: a standing wish, or a named fact of the person."""
-    return "strict" in strengths(text, "preferences", "facts")
+    """A durable cue: a standing wish."""
+    return "strict" in strengths(text, "preferences")
 
 
 def share(texts: list[str], *wanted: str) -> float:
-    return sum(bool(strengths(text, "preferences", "facts") & set(wanted)) for text in texts) / len(texts)
+    return sum(bool(strengths(text, "preferences") & set(wanted)) for text in texts) / len(texts)
 
 
 # -- how many --------------------------------------------------------------------------------------------------------
@@ -42,14 +42,14 @@ def test_most_standing_wishes_are_strict(sets: object) -> None:
 @pytest.mark.parametrize("text", said_zh.STANDING)
 def test_what_somebody_has_long_done_or_liked_needs_no_company(text: str) -> None:
     (seen,) = found(text, "preferences")
-    assert (seen.kind, seen.strength, seen.reach) == ("preference", "strict", "user")
+    assert (seen.kind, seen.strength, seen.reach) == ("preference", "strict", "session")
     is_aversion = any(word in text for word in ("不喜欢", "不爱", "讨厌", "反感"))
     assert seen.polarity == ("negative" if is_aversion else "positive")
 
 
 @pytest.mark.parametrize("text", said_zh.NOT_STANDING)
 def test_what_only_looks_long_liked_gives_nothing_strict(text: str) -> None:
-    assert "strict" not in strengths(text, "preferences", "facts")
+    assert "strict" not in strengths(text, "preferences")
 
 
 @pytest.mark.parametrize("sets", BOTH)
@@ -77,7 +77,7 @@ def test_nothing_strict_in_chinese_that_wishes_nothing(text: str) -> None:
 @pytest.mark.skipif(not (DATA / "locomo").exists(), reason=PUBLIC_DATA)
 def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
     """Thousands of turns: friends who chat, and customers of an airline, whose wishes are of their trip."""
-    strict, turns, beyond = 0, 0, []
+    strict, turns, shared = 0, 0, []
     for path in ("locomo/locomo_dev.json", "tau_bench_airline/runs_even_tasks.jsonl"):
         for transcript in read_transcripts(DATA / path):
             said = said_in(transcript)
@@ -85,11 +85,10 @@ def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
             turns += len({sentence.said.ref for sentence in listen(replayed)})
             wishes = [seen for seen in HARVESTERS["preferences"](replayed) if seen.strength == "strict"]
             strict += len(wishes)
-            beyond += [seen.text for seen in wishes if seen.reach != "session"]
-    assert turns > 3_000
+            shared += [seen.text for seen in wishes if seen.reach == "shared"]
+    assert turns > 1_000
     assert strict / turns < 0.01
-    telling = ("allergic", "intolerant", "favorite", "favourite", "for me", "I love it when you")
-    assert [text for text in beyond if not any(sign in text for sign in telling)] == []
+    assert shared == []
 
 
 # -- what is never one -----------------------------------------------------------------------------------------------
@@ -97,7 +96,7 @@ def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
 
 @pytest.mark.parametrize("text", cases.NEVER.values(), ids=cases.NEVER)
 def test_what_is_not_meant_gives_nothing_strict(text: str) -> None:
-    assert "strict" not in strengths(text, "preferences", "facts"), found(text, "preferences", "facts")
+    assert "strict" not in strengths(text, "preferences"), found(text, "preferences")
 
 
 def test_a_document_is_not_talk() -> None:
@@ -108,7 +107,7 @@ def test_a_document_is_not_talk() -> None:
 def test_only_people_are_heard() -> None:
     wish = "From now on, answer me in French."
     for role in ("assistant", "tool", "system"):
-        assert found(talk(said(wish, role)), "preferences", "facts", "corrections", "decisions") == []
+        assert found(talk(said(wish, role)), "preferences", "corrections") == []
     assert found(talk(said(wish, "assistant", speaker="helper")), "preferences") == []
     assert found(talk(said(wish, trust="tool_external")), "preferences") == []
     assert found(talk(wish), "preferences") != []
@@ -123,10 +122,9 @@ def test_a_wish_reaches_as_far_as_its_words(text: str, in_talk: str, in_task: st
     assert {seen.reach for seen in found(task(text), "preferences")} == {in_task}
 
 
-def test_a_wish_of_a_project_reaches_the_project() -> None:
-    text = "In this repo, never use tabs for indentation."
-    assert {seen.reach for seen in found(talk(text, project="ledger"), "preferences")} == {"project"}
-    assert {seen.reach for seen in found(talk(text), "preferences")} <= {"user", "session"}
+def test_a_wish_of_a_project_is_not_for_everybody() -> None:
+    text = "In this repo, never use emojis."
+    assert {seen.reach for seen in found(talk(text, project="ledger"), "preferences")} == {"session"}
 
 
 # -- slots -----------------------------------------------------------------------------------------------------------
@@ -135,7 +133,7 @@ def test_a_wish_of_a_project_reaches_the_project() -> None:
 @pytest.mark.parametrize(("slot", "value", "texts"), cases.SAME)
 def test_wordings_of_one_wish_share_slot_and_value(slot: str, value: str, texts: list[str]) -> None:
     for text in texts:
-        assert (slot, value) in {(one.slot.attribute, one.value) for one in found(text, "preferences", "facts")}, text
+        assert (slot, value) in {(one.slot.attribute, one.value) for one in found(text, "preferences")}, text
 
 
 def test_a_wish_and_its_opposite_share_a_slot() -> None:
@@ -159,17 +157,4 @@ def test_modality_and_amount_are_told() -> None:
 def test_what_is_about_health_or_faith_is_sensitive() -> None:
     assert {seen.sensitivity for seen in found("I'm allergic to peanuts.", "preferences")} == {"sensitive"}
     assert {seen.sensitivity for seen in found("我只吃清真食品。", "preferences")} == {"sensitive"}
-    assert {seen.sensitivity for seen in found("Call me Ann.", "preferences")} == {"personal"}
-
-
-@pytest.mark.parametrize(
-    ("text", "reach"),
-    [
-        ("I need a solution right now.", {"session"}),
-        ("I want the figures of the depot.", {"session"}),
-        ("I like walking home in the evening.", {"user"}),
-        ("I'd rather have a window seat.", {"user"}),
-    ],
-)
-def test_what_is_asked_for_without_a_liking_is_wanted_now(text: str, reach: set[str]) -> None:
-    assert {one.reach for one in found(text, "preferences")} == reach
+    assert {seen.sensitivity for seen in found("Never use emojis.", "preferences")} == {"none"}

@@ -201,9 +201,7 @@ CALLS = st.tuples(
 
 
 def sentence(one: Observation) -> str:
-    return json.dumps(
-        [one.text, one.trigger, one.action, one.slot.model_dump(), one.tool, one.value, one.unit, one.answers]
-    )
+    return json.dumps([one.text, one.trigger, one.action, one.slot.model_dump(), one.tool, one.value, one.unit])
 
 
 def assert_sound(transcript: ReplayedTranscript) -> list[Observation]:

@@ -1,1 +1,1 @@
-"""What people say in a transcript: preferences, facts, corrections and decisions, as claims."""
+"""What people say in a transcript: wishes and corrections, as claims."""

@@ -65,12 +65,9 @@ CHINESE_TOPICS = {
 
 
 MAX_VALUE_CHARS = 60
-LASTING = frozenset(("name", "pronouns", "allergy", "diet", "favorite", "time_zone", "language", "accessibility"))
-"""Attributes of a person: true in every session."""
 FORM = frozenset(_TOPIC_LISTS.words("form"))
 """Attributes of how answers are written, whoever reads them: wishes that may hold for everybody. The language of an
 answer is its reader's own."""
-FACTS = frozenset(("name", "pronouns", "allergy", "time_zone", "language", "accessibility"))
 _BOUNDARY = _TOPIC_LISTS.pattern("boundary")
 _PHRASE_WORD = re.compile(r"[a-z0-9][a-z0-9'+#-]*")
 _SKIPPED = STOP | frozenset(_TOPIC_LISTS.words("skipped"))
@@ -94,11 +91,6 @@ class ClaimTopic:
     unit: str | None = None
     polarity: Polarity | None = None
     modality: Modality | None = None
-    is_fact: bool = False
-    """Whether it is about the person rather than about how to serve them."""
-    is_lasting: bool = False
-    """Outlives every task."""
-    is_personal: bool = False
 
 
 def topic_of(match: CueMatch, sentence: Sentence) -> ClaimTopic:
@@ -118,10 +110,7 @@ def topic_of(match: CueMatch, sentence: Sentence) -> ClaimTopic:
             cardinality="one" if attribute in ONE else "many",
             value=value,
             polarity="negative" if attribute == "name" and polarity == "negative" else "positive",
-            modality=None if attribute in FACTS else modality,
-            is_fact=attribute in FACTS,
-            is_lasting=attribute in LASTING,
-            is_personal=attribute in LASTING,
+            modality=modality,
         )
     return _of_object(sentence, about, match.found.end(), polarity, modality)
 
@@ -147,7 +136,6 @@ def _of_kind(match: CueMatch, sentence: Sentence, family: str, stated: str | Non
         value=None if stated is None else value_of(stated),
         polarity="positive",
         modality="should",
-        is_lasting=family == "favorite",
     )
 
 
@@ -207,28 +195,13 @@ _MANNER = frozenset(lists("claims").words("manner"))
 """Words of wishing and asking."""
 
 
-def is_form_alone(topic: ClaimTopic, sentence: Sentence) -> bool:
-    """Whether a wish says how answers are to be written and nothing besides, for every reader."""
-    return topic.attribute in FORM and names_form_alone(
-        sentence.text, has_amount=topic.value is not None and topic.unit is not None
-    )
-
-
-def is_own_form(attribute: str, text: str, *, has_amount: bool) -> bool:
-    """Whether a wish says how answers to its author are to be written, or in which language, and nothing besides."""
-    return attribute in _OWN_FORM and names_form_alone(text, has_amount=has_amount)
-
-
-_OWN_FORM = FORM | {"answer_language"}
-
-
-def names_form_alone(text: str, *, has_amount: bool) -> bool:
-    """Whether a text has no other words than those about answers and about wishing.
+def is_form_alone(attribute: str, text: str, *, has_amount: bool) -> bool:
+    """Whether a wish says how answers are to be written and nothing besides, for every reader.
 
     Then each word is about answers, about wishing, or a topic's: what claims something of the world has other words. A
     figure is the one that it wants. Of Chinese, which is not cut into words, it is one clause without a figure.
     """
-    if len(typed_values(text)) > has_amount:
+    if attribute not in FORM or len(typed_values(text)) > has_amount:
         return False
     if _CHINESE.search(text):
         return len(list(clause_spans(text.rstrip("。！!.")))) == 1
@@ -332,36 +305,23 @@ def claim(
         kind=kind,
         text=text.text,
         slot=Slot(
-            subject=_subject(sentence, topic), attribute=topic.attribute[:MAX_NAME_CHARS], cardinality=topic.cardinality
+            subject=topic.subject or "user",
+            attribute=topic.attribute[:MAX_NAME_CHARS],
+            cardinality=topic.cardinality,
         ),
         places=(sentence.place(text.start, text.stop),),
         strength=strength,
         score=score,
         reach=reach,
-        principal=principal_of(sentence),
+        principal=said.principal,
         value=topic.value,
         unit=topic.unit,
         polarity=topic.polarity,
         modality=topic.modality,
-        answers=sentence.asked,
         ts=said.ts,
-        sensitivity=_sensitivity(sentence, topic),
+        sensitivity="sensitive" if _may_be_sensitive(sentence) and _SENSITIVE.search(sentence.low) else "none",
         extractor=extractor,
     )
-
-
-def principal_of(sentence: Sentence) -> str | None:
-    """Who answers for it: of two people who talk, the speaker."""
-    said = sentence.said
-    return said.principal if said.trust in ("operator", "user") else speaker_of(said) or said.principal
-
-
-def _subject(sentence: Sentence, topic: ClaimTopic) -> str:
-    if topic.subject:
-        return topic.subject
-    if sentence.said.role == "user":
-        return "user"
-    return (speaker_of(sentence.said) or "user").lower()
 
 
 def _may_be_sensitive(sentence: Sentence) -> bool:
@@ -374,12 +334,6 @@ def _may_be_sensitive(sentence: Sentence) -> bool:
         if not word.isalpha() and any(part[:_HEAD_CHARS] in _HEADS for part in _JOINT.split(word)):
             return True
     return False
-
-
-def _sensitivity(sentence: Sentence, topic: ClaimTopic) -> Literal["none", "personal", "sensitive"]:
-    if _may_be_sensitive(sentence) and _SENSITIVE.search(sentence.low):
-        return "sensitive"
-    return "personal" if topic.is_personal else "none"
 
 
 Doubt = Literal["question", "document", "irony", "indifference", "supposition", "report", "denial", "past"]

@@ -1,9 +1,9 @@
 """Corrections: somebody says that what was said or done is wrong, and what is right.
 
 Two-sided ones ("X, not Y", 不是Y是X, "I said X") and a plain "that's wrong" with what is right in the same message are
-strict; a bare "actually" is broad. What is corrected decides the slot: a named fact where the sentence states one, else
-the thing that the sentence is about. A correction of the task at hand ("the second ticket") stays in its session;
-one of the person is for the person; one of the world, without "I" and "it", may be for everybody, and then needs many.
+strict; a bare "actually" is broad. What is corrected decides the slot: the thing that the sentence is about. A
+correction of the task at hand ("the second ticket") or of its speaker is for its session; one of the world, without "I"
+and "it", may be for everybody, and then needs many.
 
 A sentence may say of a thing what is right ("The desk closes at 19:30, not 18:00": desk, 19:30). The thing is no person
 and nothing of the talk ("it", "this one", 我的). A statement is general (`is_general`) when it holds for everybody who
@@ -31,7 +31,6 @@ from ctxsteward.language.words import STOP, lists, stem
 
 from ...observations.observation import Observation, Reach, Strength
 from .claims import ClaimTopic, claim, doubt, in_one_line, is_local, is_of_project, value_of
-from .facts import named_fact
 from .utterances import CueMatch, CueTable, Sentence, matches
 
 MAX_VALUE_WORDS = 6
@@ -125,11 +124,9 @@ ENGLISH = CueTable(_LISTS.rows("english"))
 CHINESE = CueTable(_LISTS.rows("chinese"), chinese=True)
 BARE_WORDS = frozenset(_LISTS.words("bare"))
 BARE_ENGLISH, BARE_CHINESE = _LISTS.pattern("bare"), _LISTS.pattern("zh_bare")
-CORRECTIONS_EXTRACTOR = "corrections/3"
+CORRECTIONS_EXTRACTOR = "corrections/4"
 MIN_CHARS, MAX_CHARS = 6, 400
 SCORES: dict[Strength, float] = {"strict": 0.9, "broad": 0.4}
-_DURABLE = _LISTS.pattern("durable")
-"""True of its speaker beyond this talk."""
 _CASE = _LISTS.pattern("case")
 """A thing of the task at hand: 订单号, 明天的会议."""
 _PROTEST = _LISTS.pattern("protest")
@@ -184,7 +181,7 @@ def _corrected(sentence: Sentence, bare: Sentence | None) -> Observation | None:
     if line is None:
         return None
     thing = entity_value_in(sentence.heard)
-    topic = named_fact(sentence) or (_of_thing(thing) if thing else _topic(match, sentence))
+    topic = _of_thing(thing) if thing else _topic(match, sentence)
     observation = claim(
         sentence,
         kind="correction",
@@ -260,17 +257,13 @@ def _head(subject: str) -> str:
 
 
 def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None) -> Reach:
-    if topic.is_fact:
-        return "user"
     sentence = _claim_of(sentence)
-    if thing is not None and thing.is_general and not is_local(sentence, strictly=True):
-        return "project" if sentence.talk.project and is_of_project(sentence) else "shared"
     if sentence.talk.project and is_of_project(sentence):
-        return "project"
+        return "session"
+    if thing is not None and thing.is_general and not is_local(sentence, strictly=True):
+        return "shared"
     if sentence.is_task or is_local(sentence, strictly=False) or (thing is not None and _CASE.search(thing.name)):
         return "session"
-    if _DURABLE.search(sentence.low):
-        return "user"
     about = topic.attribute.removeprefix("correction:")
     return "session" if about == "said" or _VAGUE.search(sentence.low) else "shared"
 

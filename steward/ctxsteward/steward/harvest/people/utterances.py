@@ -1,8 +1,7 @@
 """What people say in a transcript, sentence by sentence: whose it is, where it stands, which question it answers.
 
-Only people are heard: user messages, and both speakers where two people talk (`is_between_people`). Tool and system
-text is never heard, an assistant's only as the question that a person answers (the state design: no record rests on
-tool text). Places are byte ranges of the UTF-8 text of a message.
+Only people are heard, in user messages. Tool and system text is never heard, an assistant's only as the question that a
+person answers (the state design: no record rests on tool text). Places are byte ranges of the UTF-8 text of a message.
 
 What is not the speaker's own word (`language.foreign_text`) is not heard.
 
@@ -19,8 +18,7 @@ bounded by the sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Set as AbstractSet
 from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
@@ -37,9 +35,6 @@ _LISTS = lists("talk")
 def listed(text: str) -> frozenset[str]:
     """The words between the blanks."""
     return frozenset(text.split())
-
-
-FIRST_PERSON = listed("i i'm i've i'd i'll my me mine we we're we've we'd we'll our us ours myself")
 
 
 class AnchorWords:
@@ -66,13 +61,10 @@ MAX_SPOKEN_CHARS = 1_500
 MAX_SPOKEN_LINES = 20
 """A longer message is a document: nothing in it is a wish that needs no company."""
 MAX_ASKED_CHARS = 200
-MAX_TOLD_CHARS = 4_000
-"""Of what somebody else said, that is looked at for words that are said again."""
 
 _WORD = re.compile(r"[a-z][a-z'-]*[a-z]|[a-z]|\d[\d.,:/-]*")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _CAPTION = "[image: "
-_NAME = re.compile(r"([A-Z][a-z]{1,20}(?: [A-Z][a-z]{1,20}){0,2}):\s")
 _A_NAME = re.compile(r"[^\W_][\w .'’·-]{0,39}")
 _ROLES = listed("system assistant user tool developer function operator human")
 _QUESTION = re.compile(r"[?？][^\w?？]*$")
@@ -80,14 +72,6 @@ _ASKING = _LISTS.pattern("asking")
 _ASKING_CHINESE = re.compile(r"(?:吗|呢|么|没有|对不对|好不好|行不行|是不是)[\s。.!！~～]*$")
 _DRAFTERS = listed("write draft compose make tell create pretend role-play roleplay role act imagine now let's")
 _DRAFTING = _LISTS.pattern("drafting", re.IGNORECASE)
-
-
-class MessageShape(NamedTuple):
-    """What a message is like as a whole."""
-
-    sentences: int
-    of_self: float
-    """The share of its words that are "I", "my", "our"."""
 
 
 class Sentence(NamedTuple):
@@ -109,11 +93,6 @@ class Sentence(NamedTuple):
     """Said in a message of talk, not inside a document, a draft or a role that somebody plays."""
     asked: str | None
     """The question that this message answers."""
-    at: int
-    """How many of its message stand before it."""
-    message: MessageShape
-    unheard: frozenset[str]
-    """Its words that nobody else had said before."""
     talk: ReplayedTranscript
     """Its transcript."""
     is_task: bool
@@ -131,28 +110,14 @@ class Sentence(NamedTuple):
 
 def listen(replayed: ReplayedTranscript) -> tuple[Sentence, ...]:
     """The sentences that people said in a transcript."""
-    people = replayed.is_between_people
     is_task = replayed.format in TASK_FORMATS or any(said.role == "tool" or said.calls for said in replayed.utterances)
     found: list[Sentence] = []
     before: ReplayedUtterance | None = None
-    told: dict[tuple[str, str | None], set[str]] = {}
     for said in replayed.utterances:
-        said = _named(said) if people else said
-        teller = said.role, said.speaker
-        if _is_heard(said, people):
-            others = [words for one, words in told.items() if one != teller]
-            found.extend(_sentences(said, _question_before(before, said), others, replayed, is_task))
-        if said.role == "assistant" or people:
-            told.setdefault(teller, set()).update(_WORD.findall(_lowered(said.text[:MAX_TOLD_CHARS])))
+        if said.role == "user" and said.trust in ("operator", "user"):
+            found.extend(_sentences(said, _question_before(before, said), replayed, is_task))
         before = said
     return tuple(found)
-
-
-def _named(said: ReplayedUtterance) -> ReplayedUtterance:
-    """The utterance with the name that its text begins with as its speaker, where the transcript names none."""
-    if said.speaker or said.role not in ("user", "assistant") or not (name := _NAME.match(said.text)):
-        return said
-    return replace(said, speaker=name[1])
 
 
 def speaker_of(said: ReplayedUtterance) -> str | None:
@@ -164,12 +129,6 @@ def speaker_of(said: ReplayedUtterance) -> str | None:
 def _name_in(speaker: str) -> str | None:
     name = " ".join(speaker.split())
     return name if _A_NAME.fullmatch(name) and name.lower() not in _ROLES else None
-
-
-def _is_heard(said: ReplayedUtterance, people: bool) -> bool:
-    if said.role == "user":
-        return said.trust in ("operator", "user")
-    return people and said.role == "assistant" and said.trust in ("user", "assistant") and said.speaker is not None
 
 
 def _question_before(before: ReplayedUtterance | None, said: ReplayedUtterance) -> str | None:
@@ -207,7 +166,6 @@ def _questions(text: str) -> Iterator[str]:
 def _sentences(
     said: ReplayedUtterance,
     asked: str | None,
-    told: Sequence[AbstractSet[str]],
     talk: ReplayedTranscript,
     is_task: bool,
 ) -> Iterator[Sentence]:
@@ -216,9 +174,7 @@ def _sentences(
     own = mask_foreign_text(text[start:stop])
     is_plain = stop - start <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
     at, byte, is_ascii = 0, 0, text.isascii()
-    pieces = list(sentences(own))
-    message = _shape(own, len(pieces))
-    for number, (first, last) in enumerate(pieces):
+    for first, last in sentences(own):
         begin, end = start + first, start + last
         byte += begin - at if is_ascii else len(text[at:begin].encode())
         at = begin
@@ -242,17 +198,9 @@ def _sentences(
             has_chinese,
             is_plain,
             asked,
-            number,
-            message,
-            words.difference(*told),
             talk,
             is_task,
         )
-
-
-def _shape(text: str, count: int) -> MessageShape:
-    words = _WORD.findall(_lowered(text))
-    return MessageShape(count, sum(word in FIRST_PERSON for word in words) / max(1, len(words)))
 
 
 def _spoken(said: ReplayedUtterance) -> tuple[int, int]:

@@ -22,7 +22,7 @@ Observations of one slot (tool, error code and parameter) and of one cause are o
 Two tools that failed with the same code at a leaf of the same name (``payment_id``, ``payments[].payment_id``) have the
 same trouble, so a fix seen at one is advice for both (`sibling_fixes`); so have tools that were only seen to take that
 leaf, where it is an identifier. The observations derived so rest on the same evidence, say where they were learned, and
-name `SIBLINGS_EXTRACTOR`. The ledger keeps them up to date (`TransferredFixes`); which there are depends on the
+name `SIBLINGS_EXTRACTOR`. The ledger derives them (`ledger.index`); which there are depends on the
 set of observations alone.
 
 **Environment.** A module, a command, a file, a version may be missing. It is found without an outcome: that a module is
