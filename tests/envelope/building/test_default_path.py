@@ -54,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (34, "4cdc0cbb7ae2ee5e9026b30c44172ce1")),
-        (3, "openai", 9_000, (14, "b84e82bef142e62280cc40e7a2d3dcb9")),
-        (3, "anthropic", 2_500, (26, "958ae4ab4c1451e496968ee9cf76d218")),
-        (3, "anthropic", 9_000, (14, "0b156773a6405a7d2e29f5091cf06490")),
-        (4, "openai", 2_500, (34, "156f63da4c423147a0e3bd8f95597de6")),
-        (4, "openai", 9_000, (14, "fae84cdc22ef1a9218be1fca671a6076")),
-        (4, "anthropic", 2_500, (26, "04b1ae9caf2239866ffc0969294ce4aa")),
-        (4, "anthropic", 9_000, (14, "2aebca3e5830c39bac5ea8a83d6d8ec2")),
+        (3, "openai", 2_500, (34, "798be2e4e61cca6f17a67c64dd7eab72")),
+        (3, "openai", 9_000, (14, "d1f3305076baee5b9fc60e5487cdbe2b")),
+        (3, "anthropic", 2_500, (26, "e5dd2171b13bbcac2fcc6d7037128ddf")),
+        (3, "anthropic", 9_000, (14, "2379053cfd7622e44953e06a6ff4aabc")),
+        (4, "openai", 2_500, (34, "1a0056c6a05ab8d1714894a541587818")),
+        (4, "openai", 9_000, (14, "276db7d7d40625e8959cc5bf121d324a")),
+        (4, "anthropic", 2_500, (26, "433e810a15b1f6d8f29f024df34d71e5")),
+        (4, "anthropic", 9_000, (14, "fbefdf08025f326f517507014f03ad39")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (31, "fec44349ad65c0d82a5f937e25dd3b84")),
-        (3, "anthropic", (30, "1c1153fc19d07e078b970d6f3a388e5a")),
-        (4, "openai", (31, "be8ed6136383248cc9e772b4ba23d5bd")),
-        (4, "anthropic", (30, "37d8194756632d06a8d87823acafd744")),
+        (3, "openai", (31, "3a635191f68c95065cce27d43c1adb25")),
+        (3, "anthropic", (30, "ef87595525750d15b8b8e0989f991778")),
+        (4, "openai", (31, "2d1527cf960b19d06dbb7f4f19770a9c")),
+        (4, "anthropic", (30, "db14849c3e5b6893bb94bd427e88da36")),
     ],
 )
 def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

@@ -246,6 +246,19 @@ def test_a_long_message_is_indexed_by_passages_and_what_was_said_before_it_is_no
     assert Heuristic(every_turn=True)(asking(session, "quince"))[0].ordinal == 1
 
 
+@pytest.mark.parametrize(("asked_for", "has_passage"), [("you", True), ("I", False)])
+def test_most_of_the_room_is_for_replies_if_a_turn_asks_what_the_assistant_said(
+    asked_for: str, has_passage: bool
+) -> None:
+    session = memory_store().session("s", counter=CHARS)
+    for n in range(30):
+        session.append({"role": "user", "content": f"What tools suit a quince of {n} years? It stands in my garden."})
+    parts = [f"{word} the quince. " + f"{word} it well, all around. " * 22 for word in ("Prune", "Mulch", "Stake")]
+    session.append({"role": "assistant", "content": "\n\n".join(parts)})
+    ranked = Heuristic()(asking(session, f"What did {asked_for} say about the quince?", budget_tokens=300))
+    assert any(one.ref.part for one in ranked[:8]) == has_passage
+
+
 def test_tool_calls_and_results_are_indexed() -> None:
     session = memory_store().session("s", counter=CHARS)
     call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "etc/hosts.cfg"}'}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -34,6 +35,7 @@ turns = st.lists(
         asks=st.booleans(),
         speaker=st.sampled_from([None, "ann", "bob"]),
         passage=st.sampled_from([0, 0, 1]),
+        repeated=words,
         sitting=st.sampled_from([None, "2026-01-01", "2026-01-02", "2026-01-03"]),
         date_terms=st.sampled_from([(), ("1", "januari"), ("2", "januari")]),
     ),
@@ -253,14 +255,42 @@ def test_pinned_turns_gain() -> None:
     assert [one.ordinal for one in index_of(made).rank(["ash"], "", Weights(novel=0), pinned={3})] == [3, 1, 2, 4]
 
 
-def test_a_passage_counts_less_than_a_message_that_says_the_same() -> None:
+def a_reply_to(asked: str, *passages: str, repeated: Sequence[str] = ()) -> SessionIndex:
+    """§1 asks, §2 answers at length; the last passage repeats some words."""
     index = SessionIndex()
-    index.add(1, turn("ash elm", sitting="a", passage=1))
-    index.add(1, turn("fir gum", sitting="a", passage=2))
-    index.add(2, turn("ash elm", sitting="b"))
-    found = index.rank(["ash"], "", Weights(sitting=0, novel=0))
-    assert [str(one.ref) for one in found] == ["§2", "§1.1", "§1.2"]
-    assert found[1].score == pytest.approx(0.3 * (found[1].signals["wide"] + found[1].signals["asked"]))
+    index.add(1, turn(asked, sitting="a"))
+    for number, text in enumerate(passages, 1):
+        again = repeated if number == len(passages) else ()
+        index.add(2, turn(text, sitting="a", passage=number, size_tokens=100, repeated=again))
+    return index
+
+
+def test_the_best_passage_has_its_weight_and_a_whole_message_goes_first() -> None:
+    found = a_reply_to("elm", "ash elm", "fir gum").rank(["ash"], "", Weights())
+    assert [str(one.ref) for one in found] == ["§1", "§2.1"]
+    assert found[1].score == pytest.approx(Weights().passage)
+
+
+def test_a_passage_is_found_by_the_message_that_it_answers() -> None:
+    found = a_reply_to("ash", "elm", "elm").rank(["ash"], "", Weights())
+    assert {str(one.ref): set(one.signals) for one in found[1:]} == {"§2.1": {"answers"}, "§2.2": {"answers"}}
+
+
+def test_words_that_a_passage_repeats_find_it_and_nothing_beside_it() -> None:
+    index = a_reply_to("elm", "fir", "gum", repeated=("ash",))
+    index.add(3, turn("ash", sitting="b"))
+    assert [str(one.ref) for one in index.rank(["ash"], "", Weights())] == ["§3", "§2.2"]
+
+
+@pytest.mark.parametrize(("passages_tokens", "order"), [(0, "§1 §3 §2.1"), (150, "§1 §2.1 §3")])
+def test_of_the_room_a_part_is_for_passages(passages_tokens: int, order: str) -> None:
+    index = SessionIndex()
+    index.add(1, turn("ash", sitting="a", size_tokens=100))
+    index.add(2, turn("ash elm", sitting="b", passage=1, size_tokens=100))
+    index.add(3, turn("ash ash", sitting="c", size_tokens=100))
+    found = index.rank(["ash"], "", Weights(), room_tokens=250, rooms=2, passages_tokens=passages_tokens)
+    assert sorted(str(one.ref) for one in found) == sorted(order.split())
+    assert [one.ref.part for one in found] == [int(ref == "§2.1") for ref in order.split()]
 
 
 def test_a_long_turn_counts_less_by_the_root_of_its_length() -> None:
@@ -311,8 +341,8 @@ def test_what_holds_every_word_goes_first_however_many_turns_hold_one(answer: in
 
 def test_a_ranking_takes_no_more_tokens_than_it_may_and_one_unit_at_least() -> None:
     index = index_of([turn("ash", size_tokens=100, sitting=str(n)) for n in range(9)])
-    for most_tokens, ranked in ((250, 2), (100, 1), (0, 1), (10_000, 9)):
-        assert len(index.rank(["ash"], "", Weights(), most_tokens=most_tokens)) == ranked
+    for room_tokens, ranked in ((250, 2), (100, 1), (0, 1), (10_000, 9)):
+        assert len(index.rank(["ash"], "", Weights(), room_tokens=room_tokens)) == ranked
 
 
 # -- which turns need memory -----------------------------------------------------------------------------------------

@@ -104,6 +104,7 @@ turns = st.lists(
         asks=st.booleans(),
         speaker=st.sampled_from([None, "ann", "bob"]),
         passage=st.sampled_from([0, 0, 1]),
+        repeated=st.lists(st.sampled_from(("ash", "elm")), max_size=3),
         sitting=st.sampled_from([None, "2026-01-01", "2026-01-02"]),
         date_terms=st.sampled_from([(), ("1", "januari")]),
     ),

@@ -46,6 +46,10 @@ MAX_QUERY_CHARS = 8_000
 """Of a query; of a longer one the beginning and the end: what is asked stands before or after what was pasted."""
 SPARE_ROOMS = 3
 """Candidates are ranked for so many rooms: some are too long, or said already."""
+PASSAGES_FRACTION, PASSAGES_FROM_TOKENS = 0.35, 1_000
+"""Part of the room over so many tokens that is for passages of long replies: a small room is for what users said."""
+ASKED_FRACTION = 0.7
+"""The same of all of the room if the turn asks what the assistant said or did."""
 ROW_TOKENS, BYTES_A_TOKEN = 10, 4
 """The size of a row is estimated: its reference and role, and its text."""
 EVERYDAY_RANKS, EVERYDAY_RANKS_ELSEWHERE = (1_000, 30_000), (30_000, 150_000)
@@ -98,8 +102,8 @@ class Weights(BaseModel):
     """BM25 of the sitting's date alone."""
     speaker: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
     """Added where the question names exactly the one who said it."""
-    passage: float = Field(default=0.3, ge=0, le=1)
-    """What the score of a passage of a long message is multiplied with: much of it explains what others said."""
+    passage: float = Field(default=0.2, ge=0, le=1)
+    """Of the best passage of a long message, by its words and those of the message that it answers."""
     novel: float = Field(default=0.25, ge=0, le=1)
     """Part of its score that is added to a unit of which a third of the words were never said before."""
     everyday: float = Field(default=0.4, ge=0, le=1)
@@ -141,7 +145,9 @@ class Heuristic:
                 rarity=rarity,
                 pinned=request.pinned,
                 skip=request.visible,
-                most_tokens=int(request.budget_tokens * (need if need < 1 else SPARE_ROOMS)),
+                room_tokens=(room := int(request.budget_tokens * need)),
+                rooms=1 if need < 1 else SPARE_ROOMS,
+                passages_tokens=_passages_tokens(text, room),
             )
         return Ranking(scored=tuple(scored), strategy=self.__name__)
 
@@ -155,7 +161,13 @@ def is_personal_question(text: str) -> bool:
     return ASKS.search(text) is not None and _PERSONAL.search(text) is not None
 
 
-@lru_cache(maxsize=256)
+def _passages_tokens(text: str, room_tokens: int) -> int:
+    """What passages of long replies may take of the room of a turn."""
+    if any("you" in match[0].lower() or "你" in match[0] for match in _PERSONAL.finditer(text)):
+        return int(room_tokens * ASKED_FRACTION)
+    return int(max(0, room_tokens - PASSAGES_FROM_TOKENS) * PASSAGES_FRACTION)
+
+
 def rarity_of(text: str) -> dict[str, float]:
     """How rare the words of a text are in everyday language, by index term: 0 everyday, 1 rare.
 
@@ -163,15 +175,23 @@ def rarity_of(text: str) -> dict[str, float]:
     >>> rarity["zanzibar"], rarity["discuss"] < rarity["itinerari"]
     (1.0, True)
     """
-    encode = load_tokenizer(DEFAULT_TOKENIZER).encode
     rarity: dict[str, float] = {}
     for word in dict.fromkeys(re.findall(r"\w+", text.lower())):
-        for term in terms(word):
-            is_word = word.isascii()
-            tokens = encode(f" {word}" if is_word else term)
-            low, high = EVERYDAY_RANKS if is_word else EVERYDAY_RANKS_ELSEWHERE
-            rank = tokens[0] if len(tokens) == 1 else high
-            rarity.setdefault(term, min(1.0, math.log(max(rank, low) / low) / math.log(high / low)))
+        for term, rare in _rarity_of_word(word):
+            rarity.setdefault(term, rare)
+    return rarity
+
+
+@lru_cache(maxsize=4_096)
+def _rarity_of_word(word: str) -> list[tuple[str, float]]:
+    encode = load_tokenizer(DEFAULT_TOKENIZER).encode
+    is_word = word.isascii()
+    rarity = []
+    for term in terms(word):
+        tokens = encode(f" {word}" if is_word else term)
+        low, high = EVERYDAY_RANKS if is_word else EVERYDAY_RANKS_ELSEWHERE
+        rank = tokens[0] if len(tokens) == 1 else high
+        rarity.append((term, min(1.0, math.log(max(rank, low) / low) / math.log(high / low))))
     return rarity
 
 
@@ -186,7 +206,7 @@ USER_WHOLE_CHARS = 4_000
 """A user's message up to this is found and shown whole: more of what a user said is meant than of a long reply. On ten
 chats of long replies this shows 2 points more at 4,000 tokens."""
 LATELY = 4
-"""Messages before a long one: of what they said already, its passages are not found by it once more."""
+"""Messages before a long one: what they said already finds none of the units beside its passages once more."""
 
 
 class IndexedSession:
@@ -206,7 +226,13 @@ class IndexedSession:
         said = frozenset(term for unit in units for term in unit.terms)
         if len(units) > 1:
             given = frozenset().union(*self._lately)
-            units = [unit._replace(terms=[term for term in unit.terms if term not in given]) for unit in units]
+            units = [
+                unit._replace(
+                    terms=[term for term in unit.terms if term not in given],
+                    repeated=[term for term in unit.terms if term in given],
+                )
+                for unit in units
+            ]
         for unit in units:
             self.index.add(entry.ordinal, unit)
         self._lately.append(said)

@@ -30,7 +30,7 @@ from ..history.state import Day, State
 from ..history.tool_groups import LogEntry
 from ..layout.composition import context_fragment, day_above, day_line
 from ..layout.fragments import Fragment
-from ..layout.rows import passage_lines, recalled_line, recalled_text
+from ..layout.rows import MARK, passage_lines, recalled_line, recalled_text
 from ..tokens.tokenizer import Counter
 
 CHOSEN = "ranked, and it fits"
@@ -77,11 +77,19 @@ class RecalledRows:
         self._rows: dict[Ref, RecalledRow] = {}
 
     def row(
-        self, entry: Callable[[int], LogEntry], pick: Ref, noted: Sequence[int], counter: Counter, most_tokens: int
+        self,
+        entry: Callable[[int], LogEntry],
+        pick: Ref,
+        noted: Sequence[int],
+        counter: Counter,
+        most_tokens: int,
+        text_tokens: int,
     ) -> RecalledRow | None:
         """The row of a message or passage, with what replaces it; None: it is erased or damaged.
 
-        One that is too long for `most_tokens` by its characters alone is not counted: it says one token more.
+        `text_tokens`: what its text is known to take; 0: it is counted. Then the row is a token too high at most, since
+        a text is counted with what stands before it once all rows are chosen. One that is too long for `most_tokens`
+        by its characters alone is not counted: it says one token more.
         """
         found = None if noted else self._rows.get(pick)
         if found is not None:
@@ -95,7 +103,12 @@ class RecalledRows:
         line = passage_lines(original, part, noted)[0] if pick.part else recalled_line(original, noted)
         if len(line) > _MOST_CHARS_A_TOKEN * most_tokens:
             return RecalledRow(line, most_tokens + 1)
-        row = RecalledRow(line, counter.text(line + "\n"))
+        if text_tokens and not noted:
+            head, colon, text = line.partition(": ")
+            marks_tokens = counter.text(MARK) * breaks if (breaks := text.count(f"\n{MARK}")) else 0
+            row = RecalledRow(line, counter.text(f"{head}{colon}\n") + text_tokens + marks_tokens)
+        else:
+            row = RecalledRow(line, counter.text(line + "\n"))
         if not noted and len(line) <= MAX_ROW_CHARS:
             with self._lock:
                 self._rows[pick] = row
@@ -226,16 +239,17 @@ class RecallRoom:
     def _take(self, pick: Ref) -> str | None:
         """Take one; or why not."""
         ordinal, passage = pick.ordinal, pick.part
-        newest = self._replaced_by(pick)
-        if not (newest or passage) and self._least_tokens(ordinal) > self._room - self._used:
+        text_tokens = 0 if passage else self._least_tokens(ordinal)
+        if text_tokens > self._room - self._used:
             return NO_ROOM  # most of those that do not fit are never read
+        newest = self._replaced_by(pick)
         for newer in newest:
             why = None if newer.ordinal in self._visible or self.holds(newer) else self._take(newer)
             if why is not None and not why.startswith(SAME_TEXT):
                 return f"{newer} replaces it: {why}"
         left = self._room - self._used
         noted = _messages((*map(Ref, self.superseded.get(ordinal, ())), *newest))
-        row = self._rows.row(self._entry, pick, noted, self._counter, left)
+        row = self._rows.row(self._entry, pick, noted, self._counter, left, text_tokens)
         if row is None:
             return GONE
         text = _text(row.line)

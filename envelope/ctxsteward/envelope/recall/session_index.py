@@ -13,6 +13,10 @@ BM25 is how much a text says about a query's terms, for how rare they are and ho
 A unit's score is the sum of its signals, each scaled to its weight at its best unit. A unit that brought new words into
 the session is worth more. Ties go to the older unit, because the beginning of a sitting says more.
 
+A passage is ranked apart, among passages: by its own words and by those of the message that it answers, divided by the
+root of its size. Much of a long reply repeats what the user said, so a passage would outrank the user's own words.
+Words that the messages shortly before hold as well find no other unit than the passage itself.
+
 A turn needs memory (`SessionIndex.need`) if the session has spoken of its words, everyday words aside: of nearly all of
 them, or of some of them often. "Thanks, bye" and a new topic need none.
 
@@ -94,6 +98,8 @@ class IndexedUnit(NamedTuple):
     date_terms: Sequence[str] = ()
     passage: int = 0
     """Which of its message, from 1; 0: it is the message."""
+    repeated: Sequence[str] = ()
+    """Of a passage, terms that messages shortly before hold as well: they find the passage and no unit beside it."""
 
 
 _UNIT = np.dtype(
@@ -103,6 +109,7 @@ _UNIT = np.dtype(
         ("size", np.uint32),
         ("asks", np.bool_),
         ("length", np.uint32),
+        ("repeated_length", np.uint32),
         ("wide_length", np.uint32),
         ("asked_length", np.uint32),
         ("novelty", np.float32),
@@ -119,7 +126,7 @@ class SessionIndex:
     def __init__(self) -> None:
         self._units = np.zeros(0, _UNIT)
         self._count = 0
-        self._postings = Postings()
+        self._postings, self._repeated = Postings(), Postings()
         self._speakers: dict[str, int] = {}
         self._sitting: str | None = None
         self._sitting_starts, self._sitting_lengths, self._date_lengths = array("I"), array("I"), array("I")
@@ -156,6 +163,7 @@ class SessionIndex:
             unit.size_tokens,
             unit.asks,
             length,
+            len(unit.repeated),
             length + before["length"].sum(),
             length + (before["length"][-1] if answers else 0),
             min(1.0, new / (NOVEL_FRACTION * len(words))) if words else 0.0,
@@ -163,20 +171,22 @@ class SessionIndex:
             self._speakers.setdefault(speaker, len(self._speakers)) if speaker else -1,
         )
         self._postings.add(number, unit.terms)
+        self._repeated.add(number, unit.repeated)
 
     def state(self) -> list[Any]:
         """All of it, for `resume`."""
         units = array("B", self._units[: self._count].tobytes())
         sittings = [self._sitting, self._sitting_starts, self._sitting_lengths, self._date_lengths]
         dated = [[term, array("I", held)] for term, held in self._dated.items()]
-        return [units, self._postings.state(), list(self._speakers), sittings, dated]
+        postings = [self._postings.state(), self._repeated.state()]
+        return [units, postings, list(self._speakers), sittings, dated]
 
     def resume(self, state: list[Any]) -> None:
         """Take up a state."""
         units, postings, speakers, sittings, dated = state
         self._units = np.frombuffer(units, _UNIT).copy()
         self._count = len(self._units)
-        self._postings = Postings.resumed(postings)
+        self._postings, self._repeated = map(Postings.resumed, postings)
         self._speakers = {speaker: number for number, speaker in enumerate(speakers)}
         self._sitting, self._sitting_starts, self._sitting_lengths, self._date_lengths = sittings
         self._dated = {term: held.tolist() for term, held in dated}
@@ -222,13 +232,15 @@ class SessionIndex:
         rarity: Mapping[str, float] = MappingProxyType({}),
         pinned: Set[int] = frozenset(),
         skip: Set[int] = frozenset(),
-        most_tokens: int | None = None,
+        room_tokens: int | None = None,
+        rooms: int = 1,
+        passages_tokens: int = 0,
         limit: int = MAX_RANKED,
     ) -> list[ScoredOriginal]:
         """The best `limit` units with a score above 0, best first, without the ordinals to `skip`.
 
-        `rarity` is by term, 0 for an everyday word, 1 for a rare one, as which any other counts. `most_tokens`: as many
-        as take no more than this together, about, and one at least.
+        `rarity` is by term, 0 for an everyday word, 1 for a rare one, as which any other counts. `room_tokens`: as many
+        as fill so many `rooms` of this size, about, and one at least; of a room `passages_tokens` are for passages.
         """
         everyday = weights.everyday
         query = {
@@ -238,40 +250,33 @@ class SessionIndex:
         if not self._count or not (query or weights.recency):
             return []
         units = self._units[: self._count]
-        signals = self._signals(query, weights)
-        total = sum(signals.values(), np.zeros(self._count))
         is_passage = units["passage"] > 0
+        times = np.array(list(query.values()), np.float64)
+        found = self._postings.of(query)
+        signals = self._signals(query, times, found, weights)
+        total = sum(signals.values(), np.zeros(self._count))
         signals["novel"] = weights.novel * units["novelty"] * total
         total = total + signals["novel"]
-        worth = np.sqrt(EVEN_TERMS / np.maximum(units["length"], EVEN_TERMS))
-        if is_passage.any():
-            signals["passage"] = np.where(is_passage, (weights.passage - 1) * total, 0.0)
-            total = total + signals["passage"]
-        signals["length"] = (worth - 1) * total
-        total = total * worth
+        signals["length"] = (np.sqrt(EVEN_TERMS / np.maximum(units["length"], EVEN_TERMS)) - 1) * total
         text = query_text.lower()
         named = [number for name, number in self._speakers.items() if name in text and stands_in(name, text)]
         if len(named) == 1:
             signals["speaker"] = np.where(units["speaker"] == named[0], weights.speaker, 0.0)
-            total += signals["speaker"]
         if pinned:
             signals["callout"] = np.where(_among(units["ordinal"], pinned), weights.callout, 0.0)
-            total += signals["callout"]
-        if skip:
-            total[_among(units["ordinal"], skip)] = 0.0
-        most = 2 * limit  # passages of one message may be too many
-        least = np.partition(total, -most)[-most] if self._count > most else 0.0
-        found = np.flatnonzero((total > 0) & (total >= least))
-        best = found[np.argsort(-total[found], kind="stable")]  # of equals the older first
         if is_passage.any():
-            taken: Counter[int] = Counter()
-            for place, ordinal in enumerate(units["ordinal"][best].tolist()):
-                taken[ordinal] += 1
-                if taken[ordinal] > MAX_PASSAGES_RANKED:
-                    best[place] = -1
-        order = best[best >= 0][:limit]
-        if most_tokens is not None:
-            fitting = np.searchsorted(np.cumsum(units["size"][order]), most_tokens, side="right")
+            for signal in signals.values():
+                signal[is_passage] = 0.0
+            signals |= self._passage_signals(query, times, found, weights.passage)
+        total = sum(signals.values(), np.zeros(self._count))
+        ranked = np.where(_among(units["ordinal"], skip), 0.0, total) if skip else total
+        order = _best(ranked, 2 * limit)  # passages of one message may be too many
+        if is_passage.any():
+            order = self._varied(order)
+            order = _shared_out(order, is_passage, units["size"], room_tokens, passages_tokens)
+        order = order[:limit]
+        if room_tokens is not None:
+            fitting = np.searchsorted(np.cumsum(units["size"][order]), rooms * room_tokens, side="right")
             order = order[: max(1, int(fitting))]
         columns = np.array([total, *signals.values()])[:, order]
         return [
@@ -282,6 +287,34 @@ class SessionIndex:
                 units[["ordinal", "passage"]][order].tolist(), columns.T.tolist(), strict=True
             )
         ]
+
+    def _varied(self, order: Integers) -> Integers:
+        """With at most `MAX_PASSAGES_RANKED` passages of a message."""
+        taken: Counter[int] = Counter()
+        kept = []
+        for unit, (ordinal, passage) in zip(
+            order.tolist(), self._units[["ordinal", "passage"]][order].tolist(), strict=True
+        ):
+            taken[ordinal] += 1
+            if not passage or taken[ordinal] <= MAX_PASSAGES_RANKED:
+                kept.append(unit)
+        return np.array(kept, np.int64)
+
+    def _passage_signals(
+        self, query: Mapping[str, float], times: Floats, found: tuple[Integers, Integers, Floats], weight: float
+    ) -> dict[str, Floats]:
+        """What passages are worth: `passage` by their own words, `answers` by those of the message before theirs."""
+        units = self._units[: self._count]
+        rows, held, counts = (
+            np.append(own, repeated) for own, repeated in zip(found, self._repeated.of(query), strict=True)
+        )
+        own = Texts(rows, held, counts, units["length"] + units["repeated_length"]).scores(times)
+        best = np.zeros(int(units["ordinal"][-1]) + 1)
+        np.maximum.at(best, units["ordinal"], own)
+        per_size = np.where(units["passage"] > 0, 1 / np.sqrt(np.maximum(units["size"], 1)), 0.0)
+        worth = np.array([own, best[np.maximum(units["ordinal"], 1) - 1]]) * per_size
+        worth *= weight / (float(worth.sum(axis=0).max()) or 1.0)
+        return {"passage": worth[0], "answers": worth[1]}
 
     def _telling(self, query: Counter[str]) -> dict[str, int]:
         """The terms of a query that tell units apart → times, rarest first."""
@@ -300,11 +333,12 @@ class SessionIndex:
             telling[term] = query[term]
         return telling
 
-    def _signals(self, query: Mapping[str, float], weights: Weights) -> dict[str, Floats]:
+    def _signals(
+        self, query: Mapping[str, float], times: Floats, found: tuple[Integers, Integers, Floats], weights: Weights
+    ) -> dict[str, Floats]:
         """What the query's terms come to, by unit."""
         units = self._units[: self._count]
-        times = np.array(list(query.values()), np.float64)
-        rows, held, counts = self._postings.of(query)
+        rows, held, counts = found
         starts = np.append(self._sitting_starts, self._count)
         sitting = units["sitting"][held]
         stops = starts[sitting + 1]
@@ -372,6 +406,36 @@ class Texts(NamedTuple):
         gain = times * (K1 + 1) * np.array(idf)
         scores[hits] = (gain[:, None] * held / (held + damping)).sum(axis=0)
         return scores
+
+
+def _best(scores: Floats, limit: int) -> Integers:
+    """The best units with a score above 0, best first; of equals the older first."""
+    least = np.partition(scores, -limit)[-limit] if len(scores) > limit else 0.0
+    found = np.flatnonzero((scores > 0) & (scores >= least))
+    return found[np.argsort(-scores[found], kind="stable")][:limit]
+
+
+def _shared_out(
+    order: Integers, is_passage: NDArray[np.bool_], sizes: NDArray[Any], room_tokens: int | None, passages_tokens: int
+) -> Integers:
+    """Put first what fits beside `passages_tokens`, then passages that fit there, then the others."""
+    if room_tokens is None:
+        return order
+    first = _fitting(sizes[order], room_tokens - passages_tokens)
+    others = order[~first]
+    second = is_passage[others]
+    second[second] = _fitting(sizes[others[second]], passages_tokens)
+    return np.concatenate((order[first], others[second], others[~second]))
+
+
+def _fitting(sizes: NDArray[Any], room_tokens: int) -> NDArray[np.bool_]:
+    """Which of these fit, taken in order."""
+    fits = np.zeros(len(sizes), np.bool_)
+    for place, size in enumerate(sizes.tolist()):
+        if size <= room_tokens:
+            room_tokens -= size
+            fits[place] = True
+    return fits
 
 
 def _scaled(scores: Floats, weight: float) -> Floats:
