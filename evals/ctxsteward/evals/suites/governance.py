@@ -273,7 +273,7 @@ def reached(run: GovernanceRun) -> Scores:
                 f"not in meta of {sentence.tenant}",
             )
         if sentence.kind == "personal":
-            question = sentence.text.replace(sentence.figure, "…")
+            question = sentence.text.replace(sentence.figure, "…").rstrip(".。") + "?"
             for name in (*sentence.authors, "stranger"):
                 visit, envelope = _ask(run, f"after-{number}-{name}", name, 3, question, sentence.tenant)
                 yield from leaks(run.story.planted, visit, envelope, f"{name} asks {question!r}")
