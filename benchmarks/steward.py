@@ -85,7 +85,7 @@ STAGES = {
     "its batches: reading, harvest, artifacts": ("batch", "harvested"),
     "its ledger": ("absorbed",),
     "its judgement": ("admitted",),
-    "its shelves and versions": ("promoted",),
+    "its versions": ("promoted",),
 }
 """Stages of a night, and the boundaries behind their parts."""
 OTHER = "all else"

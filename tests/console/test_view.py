@@ -82,16 +82,16 @@ def test_the_timeline_of_the_demo(store: Store) -> None:
     assert shown.totals.model_dump() == snapshot(
         {
             "calls": 40,
-            "prompt_tokens": 64259,
-            "read_tokens": 40214,
-            "written_tokens": 22485,
-            "priced_tokens": 44152.0,
-            "dollars": 0.11038,
+            "prompt_tokens": 64246,
+            "read_tokens": 40237,
+            "written_tokens": 22449,
+            "priced_tokens": 44127.5,
+            "dollars": 0.11031875,
             "compactions": 10,
             "losses": 286,
             "prefix_breaks": 10,
             "over_budget": 0,
-            "peak_tokens": 2573,
+            "peak_tokens": 2552,
         }
     )
     (row,) = [one for one in shown.calls if one.call.number == 29]

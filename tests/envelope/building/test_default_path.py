@@ -56,11 +56,11 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
     [
         (3, "openai", 2_500, (34, "798be2e4e61cca6f17a67c64dd7eab72")),
         (3, "openai", 9_000, (14, "d1f3305076baee5b9fc60e5487cdbe2b")),
-        (3, "anthropic", 2_500, (26, "e5dd2171b13bbcac2fcc6d7037128ddf")),
+        (3, "anthropic", 2_500, (26, "1297aae4afa8093b2bf513775dc16ef3")),
         (3, "anthropic", 9_000, (14, "2379053cfd7622e44953e06a6ff4aabc")),
         (4, "openai", 2_500, (34, "1a0056c6a05ab8d1714894a541587818")),
         (4, "openai", 9_000, (14, "276db7d7d40625e8959cc5bf121d324a")),
-        (4, "anthropic", 2_500, (26, "433e810a15b1f6d8f29f024df34d71e5")),
+        (4, "anthropic", 2_500, (26, "e120d2f97865efcd9754d4ef838d64d0")),
         (4, "anthropic", 9_000, (14, "fbefdf08025f326f517507014f03ad39")),
     ],
 )

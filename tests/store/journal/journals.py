@@ -73,3 +73,41 @@ def in_threads(workers: Iterable[Callable[[], object]]) -> list[object]:
     calls = list(workers)
     with ThreadPoolExecutor(len(calls)) as pool:
         return [future.result(timeout=120) for future in [pool.submit(call) for call in calls]]
+
+
+WRITERS = """
+import os, random, signal, sys, threading, time
+from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.schemas.errors import Conflict
+
+def write(journal, run):
+    def worker(name, session):
+        key, n = SessionKey("t", session), 0
+        while True:
+            id, position = f"{session}:{run}:{name}:{n}", journal.length(key)
+            pair = [JournalRecord("note", "x" * (n * 97 % 3000), id=id), JournalRecord("note", "{}", id=id + "+")]
+            try:
+                journal.append(key, position, pair)
+            except Conflict:
+                continue
+            if n % 5 == 0:
+                journal.put_manifest(key, id, "{}")
+            os.write(1, f"{id} {position}\\n".encode())
+            n += 1
+    for name, session in (("a", "s"), ("b", "s"), ("c", "t")):
+        threading.Thread(target=worker, args=(name, session)).start()
+    worker("d", "u")
+"""
+"""Four threads append pairs of records, two of them to one session, and print an id when its pair is acknowledged."""
+KILLER = """
+moments = random.Random(7)
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        write(opened(), line.strip())
+    time.sleep(moments.uniform(0.0, float(sys.argv[2])))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    print("killed", flush=True)
+"""
+"""Forks a writer for each line it reads, kills it within so many seconds (its second argument), and says so."""

@@ -32,6 +32,7 @@ from ctxsteward.store.postgres_database import PostgresDatabase, PostgresUri
 from ...examples import SOAK
 from ...postgres import PostgresServer, running
 from ..processes import ROOT, run_together
+from .journals import KILLER, WRITERS
 
 PROCESSES, SESSIONS = 8, 64 if SOAK else 32
 ROUNDS = 10 if SOAK else 1
@@ -220,47 +221,16 @@ def chars_builder() -> EnvelopeBuilder:
     return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=Budgets(dynamic_tokens=1500))
 
 
-# Writes pairs of records in four threads, two of them to one session, and prints an id when its pair is acknowledged.
-WRITER = """
-import os, sys, threading
+OPENED = (
+    WRITERS
+    + """
 from ctxsteward.store.journal.postgres import PostgresJournal
-from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.postgres_database import PostgresDatabase, PostgresUri
 from ctxsteward.store import MasterKeys
-from ctxsteward.schemas.errors import Conflict
 
-def write(uri, run):
-    journal = PostgresJournal(PostgresDatabase(PostgresUri.parse(uri)), address_key=MasterKeys(b"k" * 32).address_key)
-    def worker(name, session):
-        key, n = SessionKey("t", session), 0
-        while True:
-            id, position = f"{session}:{run}:{name}:{n}", journal.length(key)
-            pair = [JournalRecord("note", "x" * (n * 97 % 3000), id=id), JournalRecord("note", "{}", id=id + "+")]
-            try:
-                journal.append(key, position, pair)
-            except Conflict:
-                continue
-            if n % 5 == 0:
-                journal.put_manifest(key, id, "{}")
-            os.write(1, f"{id} {position}\\n".encode())
-            n += 1
-    for name, session in (("a", "s"), ("b", "s"), ("c", "t")):
-        threading.Thread(target=worker, args=(name, session)).start()
-    worker("d", "u")
-"""
-KILLER = (
-    WRITER
-    + """
-import random, signal, time
-moments = random.Random(7)
-for line in sys.stdin:
-    pid = os.fork()
-    if pid == 0:
-        write(sys.argv[1], line.strip())
-    time.sleep(moments.uniform(0.0, 0.2))
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    print("killed", flush=True)
+def opened():
+    database = PostgresDatabase(PostgresUri.parse(sys.argv[1]))
+    return PostgresJournal(database, address_key=MasterKeys(b"k" * 32).address_key)
 """
 )
 
@@ -288,7 +258,11 @@ def test_killed_writers_lose_nothing_that_they_had_acknowledged(shared_postgres:
     uri = shared_postgres.uri("killed")
     acknowledged: list[tuple[str, int]] = []
     with subprocess.Popen(
-        [sys.executable, "-c", KILLER, uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-c", OPENED + KILLER, uri, "0.2"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
     ) as killer:
         assert killer.stdin is not None
         assert killer.stdout is not None
@@ -309,7 +283,7 @@ def test_a_killed_server_loses_nothing_and_its_writers_go_on_by_themselves() -> 
     """SIGKILL to all of its processes, again and again, while two machines write."""
     with running() as server:
         uri = server.uri("killed")
-        program = f"{WRITER}\nwrite(sys.argv[1], sys.argv[2])"
+        program = f"{OPENED}\nwrite(opened(), sys.argv[2])"
         writers = [
             subprocess.Popen([sys.executable, "-c", program, uri, f"{n}"], stdout=subprocess.PIPE, text=True, cwd=ROOT)
             for n in range(2)

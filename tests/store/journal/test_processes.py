@@ -18,6 +18,7 @@ from ctxsteward.store.journal.sqlite import FileJournal
 
 from ...examples import SOAK
 from ..processes import run_together
+from .journals import KILLER, WRITERS
 
 KILLS = 300 if SOAK else 20
 REOPEN_SECONDS = 2.0
@@ -74,43 +75,12 @@ def test_processes_get_gap_free_positions_and_each_id_once(tmp_path: Path, sessi
     journal.close()
 
 
-# Forks a writer for each line it reads, kills it at a random moment of its life, and says so. Its four threads append
-# pairs of records, two of them to one session, and print an id when its pair is acknowledged.
-KILLER = """
-import os, random, signal, sys, threading, time
+OPENED = """
 from pathlib import Path
 from ctxsteward.store.journal.sqlite import FileJournal
-from ctxsteward.store.journal.port import JournalRecord, SessionKey
-from ctxsteward.schemas.errors import Conflict
 
-def write(root, run):
-    journal = FileJournal(root, drains=True)
-    def worker(name, session):
-        key, n = SessionKey("t", session), 0
-        while True:
-            id, position = f"{session}:{run}:{name}:{n}", journal.length(key)
-            pair = [JournalRecord("note", "x" * (n * 97 % 3000), id=id), JournalRecord("note", "{}", id=id + "+")]
-            try:
-                journal.append(key, position, pair)
-            except Conflict:
-                continue
-            if n % 5 == 0:
-                journal.put_manifest(key, id, "{}")
-            os.write(1, f"{id} {position}\\n".encode())
-            n += 1
-    for name, session in (("a", "s"), ("b", "s"), ("c", "t")):
-        threading.Thread(target=worker, args=(name, session)).start()
-    worker("d", "u")
-
-moments = random.Random(7)
-for line in sys.stdin:
-    pid = os.fork()
-    if pid == 0:
-        write(Path(sys.argv[1]), line.strip())
-    time.sleep(moments.uniform(0.0, 0.12))
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    print("killed", flush=True)
+def opened():
+    return FileJournal(Path(sys.argv[1]), drains=True)
 """
 
 
@@ -140,7 +110,10 @@ def check_after_a_kill(root: Path, acknowledged: list[tuple[str, int]]) -> None:
 def test_a_killed_writer_loses_nothing_that_it_had_acknowledged(tmp_path: Path) -> None:
     acknowledged: list[tuple[str, int]] = []
     with subprocess.Popen(
-        [sys.executable, "-c", KILLER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", WRITERS + OPENED + KILLER, str(tmp_path), "0.12"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as killer:
         assert killer.stdin is not None
         assert killer.stdout is not None

@@ -87,8 +87,8 @@ class RecalledRows:
     ) -> RecalledRow | None:
         """The row of a message or passage, with what replaces it; None: it is erased or damaged.
 
-        `text_tokens`: what its text is known to take; 0: it is counted. Then the row is a token too high at most, since
-        a text is counted with what stands before it once all rows are chosen. One that is too long for `most_tokens`
+        `text_tokens`: what its text is known to take; 0: it is counted. Then the row may be a token or two too low,
+        which shows when all rows are counted as they are shown. One that is too long for `most_tokens`
         by its characters alone is not counted: it says one token more.
         """
         found = None if noted else self._rows.get(pick)
@@ -104,9 +104,9 @@ class RecalledRows:
         if len(line) > _MOST_CHARS_A_TOKEN * most_tokens:
             return RecalledRow(line, most_tokens + 1)
         if text_tokens and not noted:
-            head, colon, text = line.partition(": ")
+            head, _, text = line.partition(": ")
             marks_tokens = counter.text(MARK) * breaks if (breaks := text.count(f"\n{MARK}")) else 0
-            row = RecalledRow(line, counter.text(f"{head}{colon}\n") + text_tokens + marks_tokens)
+            row = RecalledRow(line, counter.text(f"{head}:") + text_tokens + marks_tokens)
         else:
             row = RecalledRow(line, counter.text(line + "\n"))
         if not noted and len(line) <= MAX_ROW_CHARS:

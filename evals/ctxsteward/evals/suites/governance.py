@@ -3,9 +3,9 @@
 A story of many sessions in two tenants is played through the real builder by day and the steward's real nights in this
 process, on simulated days. Corrections by three independent people that the operator's own tool confirms reach
 everybody in the tenant without locked lines, and nobody else in the tenant with a locked line. Unconfirmed corrections
-reach nobody else; a wish reaches its author only. Poison (false rules by one person or by colluders, personas and
-policies by any number of people, tool text) reaches nobody else. After two nights come a drifted challenger, a bad or
-good canary, a rollback, a person who is forgotten, and nights that run twice.
+reach nobody else; a wish is found again by its author only, in their earlier sessions. Poison (false rules by one
+person or by colluders, personas and policies by any number of people, tool text) reaches nobody else. After two nights
+come a drifted challenger, a bad or good canary, a rollback, a person who is forgotten, and nights that run twice.
 
 Source: the state design (trust, gates by kind and scope, canary, erasure); the layered-envelope design (memory).
 """
@@ -142,7 +142,7 @@ def visited(run: GovernanceRun, store: Store, visit: Visit, minute: int) -> Scor
 
 def opened_for(store: Store, visit: Visit) -> Session:
     profile = profile_for(store, PROFILE, visit.id, tenant=visit.tenant)
-    return store.session(visit.id, tenant=visit.tenant, profile=profile)
+    return store.session(visit.id, tenant=visit.tenant, profile=profile, memory="principal")
 
 
 def built(run: GovernanceRun, session: Session) -> Envelope:
@@ -273,7 +273,7 @@ def reached(run: GovernanceRun) -> Scores:
                 f"not in meta of {sentence.tenant}",
             )
         if sentence.kind == "personal":
-            question = sentence.text.replace(sentence.figure, "…")
+            question = sentence.text.replace(sentence.figure, "…").rstrip(".。") + "?"
             for name in (*sentence.authors, "stranger"):
                 visit, envelope = _ask(run, f"after-{number}-{name}", name, 3, question, sentence.tenant)
                 yield from leaks(run.story.planted, visit, envelope, f"{name} asks {question!r}")
