@@ -60,15 +60,13 @@ from .salience import (
 )
 from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
 
-NEWEST_WORTH = 88.0
+NEWEST_WORTH = 84.0
 """Of the newest word on a thing that was decided, wanted or forbidden."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
 """A user's sentence is shown whole up to this length, or up to about a fifth of all bullets."""
 CONTEXT_CHARS = 60
-UPDATED_WORTH = 95.0
-"""Of what replaces an older statement: above what is decided or wanted, so that how things stand now outlives it."""
 SETTLED_WORTH = 75.0
 """Of the news that something is done: once nothing shows it as open, it may go."""
 
@@ -159,7 +157,7 @@ def rarities(everything: Sequence[PlacedSentence], source: SummarizerInput) -> l
     }
     return [
         math.fsum(rarity.get(term, 0.0) for term in _terms(statement.reading.text))
-        if statement.role == "user" and statement.place == "source"
+        if statement.role == "user" and statement.place != "standing"
         else 0.0
         for statement in everything
     ]
@@ -209,7 +207,7 @@ def _least_worth(old: PlacedSentence, newer: PlacedSentence, old_worth: float) -
         return SETTLED_WORTH
     if newer.role == "assistant" and reading.updates < 3 and reading.stands != "over":
         return old_worth
-    return max(UPDATED_WORTH, old_worth)
+    return old_worth + 1.0
 
 
 def _shown_within(previous: BulletCandidate, candidate: BulletCandidate) -> bool:

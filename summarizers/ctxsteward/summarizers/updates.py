@@ -122,7 +122,8 @@ class UpdateTracker(Generic[S]):
         if new.values or new.revokes or new.stands or new.deeds or new.updates >= 3:
             found = self._replaced_by(index, statement)
             self.outcome.stale.update(found)
-        if new.values or new.names or new.stands or found or new.worth >= 60:
+        may_be_lifted = self._lifts and statement.role == "user"
+        if new.values or new.names or new.stands or found or new.worth >= 60 or may_be_lifted:
             self._open[index] = self._keep(statement)
             self._post(index, new)
         for old in {old for old, _ in found}:
@@ -196,7 +197,9 @@ class UpdateTracker(Generic[S]):
             if old == index:
                 continue
             rare = old in all_rare
-            if rare and statement.role == before.role == "user" and before.words <= BRIEF:
+            is_corrected = new.updates >= 3 and shared > 1
+            alike = is_corrected and shared >= LEAST_SHARED_FRACTION * min(before.words, len(new.subject))
+            if (rare or alike) and statement.role == before.role == "user" and _size(before.reading) <= BRIEF:
                 # This may be the newest value of what the older one is about.
                 self.outcome.lifts.setdefault(index, set()).add(old)
             if not _standing_thing(before, statement):
@@ -280,11 +283,15 @@ def _about_one(
     return [(old, match) for old, match in found if not match.stale or old in named]
 
 
+def _size(reading: SentenceReading) -> int:
+    """Content words; a character of Chinese stands in two of them."""
+    return len(reading.subject) if reading.text.isascii() else len(reading.subject) // 2
+
+
 def _brief(statement: PlacedSentence) -> bool:
     """Whether it is a short statement of a user, or an assistant's report of a deed."""
     new = statement.reading
-    size = len(new.subject) if new.text.isascii() else len(new.subject) // 2
-    if size > BRIEF or new.text.rstrip("\"'”’ ").endswith(("?", "？")):
+    if _size(new) > BRIEF or new.text.rstrip("\"'”’ ").endswith(("?", "？")):
         return False
     return statement.role == "user" or (statement.role == "assistant" and new.stands == "over")
 

@@ -54,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (34, "798be2e4e61cca6f17a67c64dd7eab72")),
-        (3, "openai", 9_000, (14, "d1f3305076baee5b9fc60e5487cdbe2b")),
-        (3, "anthropic", 2_500, (26, "1297aae4afa8093b2bf513775dc16ef3")),
-        (3, "anthropic", 9_000, (14, "2379053cfd7622e44953e06a6ff4aabc")),
-        (4, "openai", 2_500, (34, "1a0056c6a05ab8d1714894a541587818")),
-        (4, "openai", 9_000, (14, "276db7d7d40625e8959cc5bf121d324a")),
-        (4, "anthropic", 2_500, (26, "e120d2f97865efcd9754d4ef838d64d0")),
-        (4, "anthropic", 9_000, (14, "fbefdf08025f326f517507014f03ad39")),
+        (3, "openai", 2_500, (32, "98fbc2f1171c85ef4ae8ac59ed81abd8")),
+        (3, "openai", 9_000, (15, "a1b50fa4ac0afee0bbf51e7a9bf20d39")),
+        (3, "anthropic", 2_500, (26, "34f47c0b5a49b4f57e8a9ce11a92938f")),
+        (3, "anthropic", 9_000, (14, "c736b58f1e9ee28e197da7046d93e527")),
+        (4, "openai", 2_500, (32, "ddb09af1dbb27ebff8111d2248730574")),
+        (4, "openai", 9_000, (15, "67c6d934980bcfbb6d833f5a326c43a7")),
+        (4, "anthropic", 2_500, (26, "3f51995ea76878d8303ed8902eff5967")),
+        (4, "anthropic", 9_000, (14, "bc8134c8bf6baa02c3b9722d5a4cb631")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (31, "3a635191f68c95065cce27d43c1adb25")),
-        (3, "anthropic", (30, "ef87595525750d15b8b8e0989f991778")),
-        (4, "openai", (31, "2d1527cf960b19d06dbb7f4f19770a9c")),
-        (4, "anthropic", (30, "db14849c3e5b6893bb94bd427e88da36")),
+        (3, "openai", (32, "ebba04ab661d78cb6518013b421a129f")),
+        (3, "anthropic", (28, "2e61cc60c7edafefb632c5fd5c8e2e06")),
+        (4, "openai", (32, "6aa8c59b529040a187d2d59d746b0b33")),
+        (4, "anthropic", (28, "f6ff48d1a106b4ae0a565dc881366c14")),
     ],
 )
 def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

@@ -228,7 +228,8 @@ class Compactor:
         after = self._after(state, choice)
         fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
         progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
-        room = (min(share, progress) if window.over else share) - frame
+        # More bullets than that would undo what the compaction saves; those left out wait in reserve.
+        room = min(share, progress if window.over else max(progress, share // 2)) - frame
         bullets, reserve, lost_bullets = state.bullets, state.reserve, list[Bullet]()
         if summary is not None:
             bullets, reserve, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
@@ -309,7 +310,7 @@ class Compactor:
     ) -> tuple[tuple[Bullet, ...], tuple[Bullet, ...], list[Bullet]]:
         """Return the bullets shown, those in reserve, and those of the standing ones that are shown no more.
 
-        The most valuable that fit `room` tokens are shown, the others are in reserve as far as all together fit the
+        The most valuable that fit `room` tokens are shown. The others are in reserve as far as all together fit the
         budget of bullets: one long turn leaves little room, and the next one more.
         """
         superseded = set(summary.superseded)
