@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,7 +15,8 @@ from ctxsteward.envelope.cards.maker import PhasePosition
 from ctxsteward.envelope.cascade import handoff_of, resume
 from ctxsteward.envelope.cascade.continuity import opening_of
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import ChatReply, ChatRequest, ModelPrice, ModelUnavailable
+from ctxsteward.schemas import ChatReply, ChatRequest, Finding, ModelPrice, ModelUnavailable
+from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.documents import HandoffSummary
 from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.summary import SourceMessage
@@ -49,12 +50,19 @@ POINTED_AT = (
 )
 
 
-def made(answer: Callable[[ChatRequest], ChatReply | str], **given: Any) -> tuple[Any, FakeModel]:
+class Made(NamedTuple):
+    cards: list[ContextCard]
+    findings: list[Finding]
+
+
+def made(answer: Callable[[ChatRequest], ChatReply | str], **given: Any) -> tuple[Made, FakeModel]:
     fake = FakeModel(answer)
     session = memory_store().session("s")
     session.append({"role": "user", "content": LONG})
     maker = CardMaker(now=lambda: datetime(2026, 11, 24, tzinfo=UTC), summarize=ModelCardSummarizer(fake, **given))
-    return maker.make(SessionKey("default", "s"), list(session.entries(1, 1)), PhasePosition(), {}), fake
+    findings: list[Finding] = []
+    cards, _ = maker.make(SessionKey("default", "s"), list(session.entries(1, 1)), PhasePosition(), {}, findings)
+    return Made(cards, findings), fake
 
 
 def test_a_card_has_the_sentence_that_the_model_points_at() -> None:
