@@ -175,7 +175,7 @@ def _from_statements(
     worths = [standing_worth(statement, share) for statement, share in zip(everything, rarity, strict=True)]
     least = dict.fromkeys(outcome.beside, NEWEST_WORTH)
     for newer, olds in outcome.lifts.items():
-        least[newer] = max(least.get(newer, 0.0), *(worths[old] for old in olds))
+        least[newer] = max(least.get(newer, 0.0), *(worths[old] + 1.0 for old in olds))
     for old, match in outcome.stale.items():
         least_worth = _least_worth(everything[old], everything[match.newer], worths[old])
         least[match.newer] = max(least.get(match.newer, 0.0), least_worth)

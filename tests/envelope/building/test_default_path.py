@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (32, "ebba04ab661d78cb6518013b421a129f")),
-        (3, "anthropic", (28, "2e61cc60c7edafefb632c5fd5c8e2e06")),
-        (4, "openai", (32, "6aa8c59b529040a187d2d59d746b0b33")),
-        (4, "anthropic", (28, "f6ff48d1a106b4ae0a565dc881366c14")),
+        (3, "openai", (32, "146f1264672e0079675f4245496a4a4a")),
+        (3, "anthropic", (28, "7c1557db40f45be5e15b3eff7c0fafb6")),
+        (4, "openai", (32, "ec694f4407fecf38c0b5e549f488d3fa")),
+        (4, "anthropic", (28, "7f9a387d1402e9feaf6a6160c07f9f86")),
     ],
 )
 def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

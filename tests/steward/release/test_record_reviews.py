@@ -236,11 +236,6 @@ BAD_EDITS = {
     "its own": (record(), record().text, "has these words already"),
     "a secret": (record(), "Write to ada@lovelace.org about prices.", "'Write to [redacted:email] about prices.'"),
     "in force": (record(status="active"), WORDS, "record r1 is active; only what waits"),
-    "of one person": (
-        record(scope=Scope(tenant="default", agent=PROFILE, user="u")),
-        WORDS,
-        "its words are its author",
-    ),
 }
 
 
