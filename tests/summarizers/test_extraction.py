@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from ctxsteward.schemas import Bullet, Message, Ref, SummarizerInput
 from ctxsteward.schemas.summary import SourceMessage, Utterance
 from ctxsteward.summarizers import extractive, unsupported
-from ctxsteward.summarizers.bullets import BULLET_OVERHEAD_TOKENS
+from ctxsteward.summarizers.salience import BULLET_OVERHEAD_TOKENS
 
 from ..examples import examples
 

@@ -26,7 +26,7 @@ from ctxsteward.schemas import Bullet, Ref, SummarizerInput, ToolCallPart, ToolR
 from ctxsteward.schemas.errors import InvalidReference
 from ctxsteward.schemas.summary import LossKind, SourceMessage
 
-from .salience import FLOOR, SentenceReading, read_sentence
+from .salience import BULLET_OVERHEAD_TOKENS, FLOOR, SentenceReading, read_sentence
 
 ELLIPSIS = "…"
 
@@ -118,8 +118,6 @@ class BulletCandidate:
     """Whether it makes another statement stale: never merged into one."""
 
 
-BULLET_OVERHEAD_TOKENS = 5
-"""Marker and reference of a bullet, as the builder renders it."""
 MAX_CITATIONS = 3
 COVERED_PENALTY = 30.0
 """Taken off a candidate all of whose values another bullet already shows."""

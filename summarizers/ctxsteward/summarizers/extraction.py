@@ -60,6 +60,8 @@ from .salience import (
 )
 from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
 
+NEWER_WORTH = 1.0
+"""What a newer statement is worth beyond the older one that it replaces, so that the older one leaves first."""
 NEWEST_WORTH = 84.0
 """Of the newest word on a thing that was decided, wanted or forbidden."""
 RULE_CHARS = 200
@@ -175,7 +177,7 @@ def _from_statements(
     worths = [standing_worth(statement, share) for statement, share in zip(everything, rarity, strict=True)]
     least = dict.fromkeys(outcome.beside, NEWEST_WORTH)
     for newer, olds in outcome.lifts.items():
-        least[newer] = max(least.get(newer, 0.0), *(worths[old] + 1.0 for old in olds))
+        least[newer] = max(least.get(newer, 0.0), *(worths[old] + NEWER_WORTH for old in olds))
     for old, match in outcome.stale.items():
         least_worth = _least_worth(everything[old], everything[match.newer], worths[old])
         least[match.newer] = max(least.get(match.newer, 0.0), least_worth)
@@ -207,7 +209,7 @@ def _least_worth(old: PlacedSentence, newer: PlacedSentence, old_worth: float) -
         return SETTLED_WORTH
     if newer.role == "assistant" and reading.updates < 3 and reading.stands != "over":
         return old_worth
-    return old_worth + 1.0
+    return old_worth + NEWER_WORTH
 
 
 def _shown_within(previous: BulletCandidate, candidate: BulletCandidate) -> bool:

@@ -416,8 +416,8 @@ SHORT_MESSAGE_SENTENCES = 3
 CUED_WORTH = 75.0
 """From this worth on, a sentence has a strong cue."""
 CUED_FACTOR = 4.0
-BULLET_TOKENS = 5
-"""Of the marker and the reference of a bullet."""
+BULLET_OVERHEAD_TOKENS = 5
+"""Marker and reference of a bullet, as the builder renders it."""
 TYPICAL_DENSITY = 0.1
 TYPICAL_WORTH = 60.0
 FOLD_WORTH = 10.0
@@ -439,8 +439,8 @@ def standing_worth(statement: PlacedSentence, rarity: float) -> float:
     if not reading.worth and statement.words < LEAST_WORDS:
         return 0.0
     if statement.role != "user" or not reading.subject:  # a line of pasted code has no subject
-        return reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_MESSAGE_SENTENCES))
-    density = rarity / (_token_guess(reading.text) + BULLET_TOKENS)
+        return max(0.0, reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_MESSAGE_SENTENCES)))
+    density = rarity / (_token_guess(reading.text) + BULLET_OVERHEAD_TOKENS)
     density *= (1 + statement.is_first) * statement.among**-0.35
     if reading.text.rstrip("\"'”’ )").endswith(("?", "？")):
         density *= 0.6
