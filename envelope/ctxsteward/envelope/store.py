@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError
 from ctxsteward.schemas.arguments import check_argument
@@ -50,8 +50,10 @@ if TYPE_CHECKING:
     from ctxsteward.store.replication.write_behind import WriteBehind, WriteBehindStatus
 
     from .cards import CardIndex, CardMaker, StoreCards
+    from .integrations.chat import Chat, ChatOptions
     from .recall.earlier_sessions import EarlierSessions
 
+KeptT = TypeVar("KeptT")
 CARDS_FILE = "cards.sqlite"
 """The index of context cards, beside the journal."""
 CLOSE_SECONDS = 5.0
@@ -102,6 +104,7 @@ class Store(Backend):
         )
         """How sessions of this store ask the object store without waiting for a dead one."""
         self._earlier: EarlierSessions | None = None
+        self._kept: dict[type, object] = {}
         if write_behind:
             from ctxsteward.store.replication.write_behind import WriteBehind
 
@@ -156,6 +159,34 @@ class Store(Backend):
         for listener in self.appended:
             listener(key)  # others may have written to it meanwhile
         return session
+
+    def chat(
+        self,
+        id: str,
+        *,
+        model: str | None = None,
+        system: str | Sequence[str | Wire] | None = (),
+        **options: Unpack[ChatOptions],
+    ) -> Chat:
+        """Open a session for the loop of an application that calls a model itself; see `integrations.chat`.
+
+        `tools`, `tenant`, `project`, `profile` and `memory` are as in `session`; `principal` is who its user messages
+        are by. `provider` is chosen by the model where none is named. Chats of one model and the same `budgets`
+        (default: scaled to the model's window) share a builder; `builder` takes its place.
+        """
+        from .integrations.chat import open_chat
+
+        return open_chat(self, id, model=model, system=system, **options)
+
+    def kept(self, kind: type[KeptT]) -> KeptT:
+        """Return the one object of this class that is kept beside the store while it is open."""
+        with self._keeping:
+            if kind not in self._kept:
+                self._kept[kind] = kind()
+            return cast(KeptT, self._kept[kind])
+
+    def __repr__(self) -> str:
+        return f"<Store {self.uri}>"
 
     def at(self, tenant: str, id: str, position: int | None = None) -> Session:
         """A session as it was at a log position (default: as it is now), for reading only: it moves to no machine."""

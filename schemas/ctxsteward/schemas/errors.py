@@ -208,10 +208,10 @@ class StoreError(ContextError):
 class Conflict(StoreError):
     """Somebody else appended at this log position first."""
 
-    def __init__(self, session: str, position: int) -> None:
+    def __init__(self, session: str, position: int, text: str | None = None) -> None:
         self.session: str = session
         self.position: int = position
-        super().__init__(f"session {session!r}: position {position} is already taken; refresh and decide again")
+        super().__init__(text or f"session {session!r}: position {position} is already taken; refresh and decide again")
 
 
 class VersionTaken(StoreError):

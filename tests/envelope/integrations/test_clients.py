@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from ctxsteward.envelope import Budgets, Conversations, EnvelopeBuilder, Session, Store, conversation, open_store, wrap
 from ctxsteward.envelope.audit.auditor import KINDS
 from ctxsteward.envelope.history.follow import said_message
-from ctxsteward.envelope.integrations.answers import ENDPOINTS, events
+from ctxsteward.envelope.integrations.answers import ANSWERS as ANSWER_FORMS, events
 from ctxsteward.envelope.integrations.conversations import PreparedCall
 from ctxsteward.envelope.render.openai_responses import messages_of_items
 from ctxsteward.schemas import InputError, Message
@@ -602,7 +602,7 @@ def test_the_usage_corrects_the_estimates(memory: Store) -> None:
 @pytest.mark.parametrize("kind", LOOPS)
 def test_the_usage_is_told_to_telemetry(kind: str, memory: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[dict[str, Any]]()
-    where = "ctxsteward.envelope.integrations.conversations.usage_reported"
+    where = "ctxsteward.envelope.integrations.session_call.usage_reported"
     monkeypatch.setattr(where, lambda *_, **usage: told.append(usage))
     loop, history = LOOPS[kind], list[Any]()
     with ModelServer() as server:
@@ -756,14 +756,14 @@ def test_bad_use_says_what_to_do(name: str, memory: Store) -> None:
 
 @pytest.mark.parametrize("kind", ["openai-chat", "openai-responses", "anthropic"])
 def test_a_stream_says_what_the_whole_answer_says(kind: Any) -> None:
-    endpoint = ENDPOINTS[kind]
+    form = ANSWER_FORMS[kind]
     reply = Reply(text="Größe 7, “so”.", calls=(("look", {"at": 7, "of": "ü" * 9}), ("look", {})), thinking="hmm, ja")
     name: Any = {"openai-chat": "chat", "openai-responses": "responses"}.get(kind, kind)
     request = SeenRequest(name, "", {}, b"", {"model": "m", "stream_options": {"include_usage": True}}, 0, 3)
     whole = ANSWERS[name](request, reply)
     streamed = list(events("".join(STREAMS[name](request, whole)).encode()))
-    assert endpoint.answer(whole) == endpoint.assemble(streamed)
-    assert all(endpoint.assemble(streamed[:stop]) is None for stop in range(len(streamed) - 2))
+    assert form.whole(whole) == form.assemble(streamed)
+    assert all(form.assemble(streamed[:stop]) is None for stop in range(len(streamed) - 2))
 
 
 # -- examples ----------------------------------------------------------------------------------------------

@@ -24,11 +24,11 @@ from ctxsteward.envelope import (
 from ctxsteward.envelope.integrations.conversations import (
     OnError,
     PreparedCall,
-    cached_tokens_of,
     current_conversation,
     named_conversation,
     split_head,
 )
+from ctxsteward.envelope.integrations.session_call import cached_tokens_of
 from ctxsteward.envelope.render.openai_responses import messages_of_items
 from ctxsteward.schemas import Erased, InputError, Message
 from ctxsteward.store.erasure.forget import forget

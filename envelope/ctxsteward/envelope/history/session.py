@@ -192,6 +192,10 @@ class Session:
         """Messages so far."""
         return self.state.ordinal
 
+    def __repr__(self) -> str:
+        tenant = "" if self.tenant == "default" else f" of {self.tenant}"
+        return f"<Session {self.id}{tenant}: messages {len(self):,}, compactions {self.state.compactions}>"
+
     # -- writing ------------------------------------------------------------------------------------------------
 
     def append(
