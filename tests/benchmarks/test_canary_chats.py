@@ -1,4 +1,4 @@
-"""The typed-canary eval, and the extractive summarizer held to it through a small compaction loop."""
+"""The typed-canary eval, and the builder's window held to it through repeated compaction."""
 
 from __future__ import annotations
 
@@ -9,70 +9,37 @@ from typing import NamedTuple
 import pytest
 
 from benchmarks.canary_chats import CanaryScenario, found_in, scenario, stale_in, stories
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, load_tokenizer, open_store
+from ctxsteward.envelope.render.text import section_text
+from ctxsteward.envelope.tokens.tokenizer import count_message
 from ctxsteward.evals.canaries import KINDS, Half, TypedCanary, normalize
 from ctxsteward.evals.phrasings import Language
-from ctxsteward.schemas import Bullet, Message, SummarizerInput
-from ctxsteward.schemas.summary import SourceMessage
-from ctxsteward.summarizers import extractive
+from ctxsteward.schemas import Message
 
 WINDOW_FRACTION = 0.2
-BULLET_SHARE = 0.6
 SEEDS = range(6) if os.environ.get("CTXSTEWARD_SOAK") == "1" else range(1)
 
 
 class Window(NamedTuple):
     text: str
-    rounds: int
-
-
-def tokens(text: str) -> int:
-    """About an o200k count: 4.3 ASCII characters or 1.3 others a token."""
-    ascii_chars = sum(char < "\x80" for char in text)
-    return int(ascii_chars / 4.3 + (len(text) - ascii_chars) * 0.75) + 1
-
-
-def cost(item: SourceMessage) -> int:
-    message = item.message
-    texts = [
-        message.text,
-        *(r.text for r in message.tool_results),
-        *(c.arguments for c in message.tool_calls),
-    ]
-    return 4 + tokens("".join(texts))
-
-
-def weight(bullets: list[Bullet]) -> int:
-    return sum(tokens(bullet.text) + 5 for bullet in bullets)
+    compactions: int
 
 
 def compacted(conversation: CanaryScenario) -> Window:
-    """Append message by message; at 80 % of a fifth of all tokens, shorten all but the newest messages."""
-    items = [SourceMessage(ref=f"§{i + 1}", message=Message.from_wire(w)) for i, w in enumerate(conversation.messages)]
-    budget = int(WINDOW_FRACTION * sum(map(cost, items)))
-    share = int(BULLET_SHARE * budget)
-    standing: list[Bullet] = []
-    window: list[SourceMessage] = []
-    rounds = 0
-    for item in items:
-        window.append(item)
-        if weight(standing) + sum(map(cost, window)) <= 0.8 * budget or len(window) < 7:
-            continue
-        rounds, keep = rounds + 1, 2
-        while sum(map(cost, window[-keep - 1 :])) < 0.15 * budget:
-            keep += 1
-        source = SummarizerInput(
-            messages=tuple(window[:-keep]),
-            standing=tuple(standing),
-            visible=tuple(window[-keep:]),
-            count_tokens=tokens,
-        )
-        summary = extractive(source, budget_tokens=share)
-        assert weight(list(summary.bullets)) <= share
-        standing = [b for i, b in enumerate(standing) if i not in summary.superseded] + list(summary.bullets)
-        while weight(standing) > share:
-            standing.remove(min(standing, key=lambda bullet: bullet.value))
-        window = window[-keep:]
-    return Window("\n".join([*(b.text for b in standing), *(item.message.text for item in window)]), rounds)
+    """Build at each user turn and at the end, within a fifth of what was said, without recall."""
+    tokenizer = load_tokenizer("o200k_base")
+    size = sum(count_message(Message.from_wire(wire), tokenizer) for wire in conversation.messages)
+    budgets = Budgets(dynamic_tokens=int(WINDOW_FRACTION * size), recall_fraction=0)
+    builder = EnvelopeBuilder(tokenizer=tokenizer, budgets=budgets)
+    with open_store("memory:") as store:
+        session = store.session(conversation.name)
+        compactions = 0
+        for wire in conversation.messages:
+            session.append(wire)
+            if wire["role"] == "user":
+                compactions += len(builder.build(session).reports)
+        window = builder.build(session)
+    return Window(section_text(window.section("dynamic").fragments), compactions + len(window.reports))
 
 
 @pytest.mark.parametrize("split", ["dev", "held_out"])
@@ -83,7 +50,7 @@ def test_canaries_survive_repeated_compaction_to_a_fifth(language: Language, spl
     for seed in SEEDS:
         conversation = scenario(seed, language, split=split)
         window = compacted(conversation)
-        assert window.rounds >= 5
+        assert window.compactions >= 5
         assert stale_in(conversation, window.text) == []
         found.update(canary.kind for canary in found_in(conversation, window.text))
         total.update(canary.kind for canary in conversation.canaries)
@@ -96,7 +63,7 @@ def test_canaries_of_handwritten_conversations_survive(story: CanaryScenario) ->
     window = compacted(story)
     found = found_in(story, window.text)
     missed = [canary for canary in story.canaries if canary not in found]
-    assert window.rounds >= 5
+    assert window.compactions >= 5
     assert len(found) >= 0.85 * len(story.canaries), [canary.value for canary in missed]
     assert stale_in(story, window.text) == []
     assert [canary for canary in missed if canary.kind == "safety_rule"] == []

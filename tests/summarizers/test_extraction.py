@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from ctxsteward.schemas import Bullet, Message, Ref, SummarizerInput
 from ctxsteward.schemas.summary import SourceMessage, Utterance
 from ctxsteward.summarizers import extractive, unsupported
+from ctxsteward.summarizers.extraction import MOST_LIFT
 from ctxsteward.summarizers.salience import BULLET_OVERHEAD_TOKENS
 
 from ..examples import examples
@@ -206,6 +207,30 @@ def test_a_short_statement_on_the_same_rare_thing_is_worth_no_less_than_the_olde
     old, new = "The manuscript goes to Cell Reports.", "After the group meeting the manuscript is for eLife."
     worth = {bullet.citations[0]: bullet.value for bullet in extractive(said(old, new), budget_tokens=500).bullets}
     assert worth["§2"] >= worth["§1"]
+
+
+def test_sentences_that_share_a_rare_word_by_chance_do_not_outdo_each_other() -> None:
+    lines = [
+        f"We keep the {thing} in Redis for now."
+        for thing in ("sessions", "locks", "counters", "drafts", "avatars", "quotas", "tokens", "themes")
+    ]
+    alone = [extractive(said(line), budget_tokens=500).bullets[0].value for line in lines]
+    standing: tuple[Bullet, ...] = ()
+    for number, line in enumerate(lines, 1):
+        item = SourceMessage(ref=f"§{number}", message=Message.from_wire({"role": "user", "content": line}))
+        summary = extractive(SummarizerInput(messages=(item,), standing=standing), budget_tokens=500)
+        standing = (*standing, *summary.bullets)
+    assert max(bullet.value for bullet in standing) <= max(alone) + MOST_LIFT
+
+
+def test_a_rule_in_a_long_message_is_worth_less_than_the_same_rule_alone() -> None:
+    rule = "Never deploy on a Friday."
+    crowd = " ".join(f"Item {number} of the list was moved to shelf {number + 40}." for number in range(30))
+    alone, among = (
+        next(bullet.value for bullet in extractive(said(text), budget_tokens=2_000).bullets if "Friday" in bullet.text)
+        for text in (rule, f"{crowd} {rule}")
+    )
+    assert among < alone
 
 
 def test_of_a_backlog_too_large_to_read_the_users_words_are_read() -> None:

@@ -413,6 +413,8 @@ LEAST_WORDS = 3
 """Content words of a sentence that is weighed though it has no cue, value or name; a shorter one greets or nods."""
 SHORT_MESSAGE_SENTENCES = 3
 """From a message of more sentences on, the chance that one is needed is shared by all of them."""
+CROWD_WORTH = 12.0
+"""With e times as many sentences in a long message, a cue is worth so many points less."""
 CUED_WORTH = 75.0
 """From this worth on, a sentence has a strong cue."""
 CUED_FACTOR = 4.0
@@ -431,15 +433,16 @@ def standing_worth(statement: PlacedSentence, rarity: float) -> float:
     A user's sentence is worth its `rarity` (`extraction.rarities`) for each token that a bullet of it takes, so that
     names, figures and news stand before what is said in every message. A first sentence counts double, one of many
     sentences less, a question less. A strong cue counts in a short message: in a long one seldom more than a sentence
-    is needed later, and most have a cue. A rule beyond doubt keeps the worth of its cues.
+    is needed later, and most have a cue. A rule beyond doubt is worth its cues at least, less in a long message.
     """
     reading = statement.reading
     if statement.place == "standing":
         return statement.value
     if not reading.worth and statement.words < LEAST_WORDS:
         return 0.0
+    cued_worth = reading.worth - CROWD_WORTH * math.log(max(1.0, statement.among / SHORT_MESSAGE_SENTENCES))
     if statement.role != "user" or not reading.subject:  # a line of pasted code has no subject
-        return max(0.0, reading.worth - 12.0 * math.log(max(1.0, statement.among / SHORT_MESSAGE_SENTENCES)))
+        return max(0.0, cued_worth)
     density = rarity / (_token_guess(reading.text) + BULLET_OVERHEAD_TOKENS)
     density *= (1 + statement.is_first) * statement.among**-0.35
     if reading.text.rstrip("\"'”’ )").endswith(("?", "？")):
@@ -448,5 +451,5 @@ def standing_worth(statement: PlacedSentence, rarity: float) -> float:
         density *= max(1.0, CUED_FACTOR * min(1.0, SHORT_MESSAGE_SENTENCES / statement.among))
     worth = TYPICAL_WORTH + FOLD_WORTH * math.log(max(1e-6, density) / TYPICAL_DENSITY)
     if reading.rule >= 3 and reading.kind == "constraint":
-        worth = max(worth, reading.worth)
+        worth = max(worth, cued_worth)
     return min(MOST_WORTH, max(FLOOR, worth))

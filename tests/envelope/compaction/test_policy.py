@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from ctxsteward.envelope import Budgets
-from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Window, choose, due
+from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Window, choose, due, paced
 from ctxsteward.envelope.testing import FirstLine
 from ctxsteward.schemas import Ref, SummarizerInput, Summary
 
@@ -49,6 +49,15 @@ def test_a_window_within_its_budget_is_compacted_only_where_that_saves_a_tenth(c
     (window,) = windows(budgets, task, moves, user("q" * 246), reply("a" * 296), user("n" * 176))
     assert (window.movable_tokens, window.over) == (case.movable_tokens, False)
     assert due(window) is case.is_due
+
+
+def test_a_compaction_makes_room_for_three_turns_like_those_in_the_window() -> None:
+    """Two turns of the mean and one as long as the longest; neither the task nor the turn without a reply counts."""
+    budgets = Budgets(dynamic_tokens=2_000, recall_fraction=0)
+    turns = [wire for length in (40, 40, 100) for wire in (user("q" * (length - 4)), reply("a" * 16))]
+    for said, room_tokens in ((turns[:4], 2 * 60 + 60), (turns, 2 * 80 + 120)):
+        (window,) = windows(budgets, user("task"), reply("Yes."), *said, user("n"))
+        assert paced(window).target_tokens == budgets.trigger_tokens - room_tokens
 
 
 STEPS = (

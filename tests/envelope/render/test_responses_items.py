@@ -15,7 +15,7 @@ from ctxsteward.schemas import InvalidMessage, Message
 from ctxsteward.store.erasure.redacted_log import redacted
 
 from ...examples import examples
-from ..histories import Wire, histories
+from ..histories import PIXEL, Wire, histories
 from ..messages import char_builder, session_of
 
 WIDE = Budgets(dynamic_tokens=1_000_000, arrival_cap_tokens=100_000)
@@ -97,6 +97,19 @@ def test_items_are_valid_for_other_providers_at_every_step(conversation: list[Wi
 def test_what_responses_were_sent_is_taken_and_sent_again_the_same(history: tuple[Wire, ...]) -> None:
     rendered = [item for item in sent_to("openai-responses", session_of(*history))["input"] if not is_blank(item)]
     assert sent_to("openai-responses", session_of(*rendered))["input"] == rendered
+
+
+def test_a_picture_from_one_call_stands_behind_the_outputs_of_all_calls() -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+    calls = [{"type": "tool_use", "id": id, "name": "look_up", "input": {}} for id in ("c1", "c2")]
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": [picture]}
+    session = session_of(
+        {"role": "assistant", "content": calls},
+        {"role": "user", "content": [result]},
+        {"role": "user", "content": "ok"},
+    )
+    kinds = [item.get("type", item.get("role")) for item in sent_to("openai-responses", session)["input"]]
+    assert kinds == ["function_call", "function_call", "function_call_output", "function_call_output", "user", "user"]
 
 
 @settings(max_examples=examples(100), derandomize=True, database=None)

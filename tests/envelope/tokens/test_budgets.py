@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session
 from ctxsteward.envelope.testing import CharTokenizer, memory_store
@@ -95,6 +96,19 @@ def test_what_bullets_borrow_of_recall_s_share_is_bounded_by_their_own() -> None
     assert (budgets.bullets_tokens, budgets.lent_tokens(330), budgets.lent_tokens(180)) == (330, 150, 0)
     assert half(recall_fraction=0.9).bullets_tokens == 45 + 45
     assert half(recall_fraction=0).bullets_tokens == 450
+
+
+@given(tokens=st.integers(0, 5_000), budgets=st.sampled_from((Budgets(), Budgets.chat(), Budgets(dynamic_tokens=500))))
+def test_a_target_that_leaves_room_is_never_lower_and_stays_below_the_trigger(tokens: int, budgets: Budgets) -> None:
+    leaving = budgets.leaving(tokens)
+    assert budgets.target_tokens <= leaving.target_tokens < budgets.trigger_tokens
+    if leaving.target_tokens > budgets.target_tokens:
+        assert leaving.trigger_tokens - leaving.target_tokens >= tokens
+
+
+def test_a_target_that_the_caller_set_stays() -> None:
+    budgets = Budgets(dynamic_tokens=1_000, compact_to_fraction=0.5)
+    assert budgets.leaving(10) is budgets
 
 
 def test_a_reply_stays_whole_up_to_three_tenths_of_the_section_and_three_quarters_of_the_history() -> None:

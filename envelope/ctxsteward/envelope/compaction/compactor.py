@@ -86,10 +86,22 @@ class Compactor:
         `prepared` is a summary made ahead, or the reason why it is missing. Without one, or where it does not fit what
         leaves now, the summarizer is called.
         """
-        if self.policy.within is not None:
-            own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
-            inner = Window(state, window.layout, own.budgets, window.head_tokens)
-            return own.run(state, inner, address, findings, prepared)
+        own, inner = self._within(window)
+        return own._made(state, inner, address, findings, prepared)
+
+    def _within(self, window: Window) -> tuple[Compactor, Window]:
+        """This compactor and the window, under the budgets that the policy compacts by."""
+        budgets = self.policy.within(window)
+        return replace(self, budgets=budgets), Window(window.state, window.layout, budgets, window.head_tokens)
+
+    def _made(
+        self,
+        state: State,
+        window: Window,
+        address: Callable[[str, bytes], str],
+        findings: list[Finding],
+        prepared: PreparedSummary | Finding | None,
+    ) -> WindowCompacted | CompactionRefused:
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         choice = self._choice(window, all_tokens)
@@ -155,12 +167,10 @@ class Compactor:
 
     def planned(self, state: State, window: Window, more_tokens: int) -> PlannedCompaction | None:
         """What a compaction would take, were there so many more tokens; None: nothing that becomes bullets."""
-        if self.policy.within is not None:
-            own = replace(self, budgets=self.policy.within(window), policy=replace(self.policy, within=None))
-            return own.planned(state, Window(state, window.layout, own.budgets, window.head_tokens), more_tokens)
+        own, window = self._within(window)
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
-        new_tokens, all_tokens = self._bullets_share(window)
-        choice = self._choice(window, all_tokens, more_tokens)
+        new_tokens, all_tokens = own._bullets_share(window)
+        choice = own._choice(window, all_tokens, more_tokens)
         if not choice.is_summarized or not (choice.drop or choice.mask):
             return None
         source = self._source(state, choice)

@@ -22,6 +22,8 @@ from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
 from ..tokens.tokenizer import MESSAGE_TOKENS, Counter
 
 POLICY = "deep-oldest-first/1"
+TURNS = 3
+"""User turns that a compaction makes room for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,7 +279,7 @@ def due(window: Window) -> bool:
     history = window.history_tokens - window.pinned_tokens
     if not window.over:
         trigger = budgets.trigger_at(window.share_tokens)
-        if history < trigger or window.movable_tokens < trigger - budgets.target_tokens:
+        if history < trigger or window.movable_tokens < trigger - paced(window).target_tokens:
             return False
     if window.refused_at:
         least = 1 - MIN_PROGRESS_FRACTION if window.forced else 0.0
@@ -329,6 +331,26 @@ def choose(window: Window, need_tokens: int) -> CompactionChoice:
     return CompactionChoice(drop=tuple(drop), mask=tuple(mask), shorten=shorten)
 
 
+def paced(window: Window) -> Budgets:
+    """Return the budgets with a target that leaves room for `TURNS` turns, one of them as long as any in the window.
+
+    A reply counts as what it takes once it is not the newest. The task and the turn that has no reply yet do not count.
+    """
+    state, reply_tokens = window.state, window.budgets.old_reply_tokens
+    turns: list[int] = []
+    for group, fragment in zip(state.groups, window.layout.strip.fragments, strict=True):
+        role = group.entries[0].message.role
+        if role == "user" and state.task not in group.ordinals:
+            turns.append(0)
+        if turns:
+            is_reply = role == "assistant" and len(group.entries) == 1
+            turns[-1] += min(fragment.tokens, reply_tokens) if is_reply else fragment.tokens
+    answered = turns[:-1] if state.last_user > state.last_reply else turns
+    if not answered:
+        return window.budgets
+    return window.budgets.leaving((TURNS - 1) * sum(answered) // len(answered) + max(turns))
+
+
 Within = Callable[[Window], Budgets]
 """The budgets that a compaction is made by, in place of the builder's."""
 
@@ -340,8 +362,7 @@ class Policy:
     name: str = POLICY
     due: Due = due
     choose: Choose = choose
-    within: Within | None = None
-    """None: the builder's own."""
+    within: Within = paced
     shortens_old_replies: bool = True
     """Whether replies before the newest are shown as beginning and end from now on."""
 

@@ -118,6 +118,7 @@ def items_of_message(message: Message) -> list[Wire]:
 
 def _results(answers: Sequence[ToolResult], kept: OwnItems) -> list[Wire]:
     items: list[Wire] = []
+    images: list[Wire] = []
     for answer in answers:
         if answer.entry is not None and answer.verbatim:
             own = kept(answer.entry)
@@ -127,9 +128,9 @@ def _results(answers: Sequence[ToolResult], kept: OwnItems) -> list[Wire]:
                 items += own
                 continue
         items.append({"type": "function_call_output", "call_id": answer.call_id, "output": answer.text})
-        images = _blocks(answer.images, "user")
-        items += [{"role": "user", "content": images}] if images else []
-    return items
+        images += _blocks(answer.images, "user")
+    # A user message between two outputs would end the turn of the calls before the second is given.
+    return [*items, {"role": "user", "content": images}] if images else items
 
 
 def _text(text: str) -> list[Wire]:

@@ -64,6 +64,9 @@ NEW_FLOOR_FRACTION = 1 / 3
 BULLETS_FLOOR_FRACTION = 0.8
 """The same for all bullets: a long reply does not push out what the user said."""
 
+LEAST_CUT_FRACTION = 0.08
+"""Of the history's share, what a compaction takes at least below its trigger."""
+
 LIVE_FLOOR_FRACTION = 0.15
 """Of `bullets_tokens`, the same within a tool loop: results leave there, and their references lead back to them."""
 
@@ -112,8 +115,11 @@ class Budgets(BaseModel):
     compact_at_fraction: float = 0.9
     """Of the history's share: where it is due for compaction."""
     compact_to_fraction: float = 0.65
-    """Where a compaction takes it. With (.8, .5) 44 % of what dense talk stated once outlives five passes of idle talk,
-    with these 53 %; on agent runs they cost 0.01 more of the bill of sending everything."""
+    """Where a compaction takes it, or to more if the next turns need less room (`leaving`).
+
+    With (.8, .5) 44 % of what dense talk stated once outlives five passes of idle talk, with these 53 %; on agent runs
+    they cost 0.01 more of the bill of sending everything.
+    """
     recall_fraction: float = 0.6
     """Part of `dynamic_tokens` kept for originals recalled for the current request."""
     arrival_cap_tokens: int | None = None
@@ -236,6 +242,18 @@ class Budgets(BaseModel):
         """Budgets of the rest of dynamic beside an earlier version's observation log; the arrival cap stays."""
         rest_tokens = max(1, self.dynamic_tokens - observations_tokens)
         return self._with({"dynamic_tokens": rest_tokens, "arrival_cap_tokens": self.cap_tokens})
+
+    def leaving(self, tokens: int) -> Budgets:
+        """Return budgets whose target leaves so much room below the trigger, if these leave more.
+
+        A target that the caller set stays.
+        """
+        if "compact_to_fraction" in self.model_fields_set:
+            return self
+        fraction = min(
+            self.compact_at_fraction - LEAST_CUT_FRACTION, (self.trigger_tokens - tokens) / self.history_tokens
+        )
+        return self._with({"compact_to_fraction": max(self.compact_to_fraction, fraction)})
 
     def without_recall(self) -> Budgets:
         """The history gets recall's share, unless the caller set it."""
