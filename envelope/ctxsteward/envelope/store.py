@@ -1,4 +1,4 @@
-"""The store of an application (`open_store`, `Store`): it opens sessions, profiles, facts and cards, and composes them.
+"""The store of an application (`open_store`, `Store`): it opens sessions, profiles and cards, and composes them.
 
     open_store("file:./.ctxsteward")            one folder: journal, objects, keys
     open_store("s3://bucket/prefix", journal="/var/lib/app/journal", keys=MasterKeys(…))
@@ -97,12 +97,12 @@ class Store(Backend):
         self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
         self.fact_lookup: FactLookup = FactLookup(
-            lambda profile, tenant: self.facts(profile, tenant=tenant),
+            lambda profile, tenant: FactStore(self, profile, tenant),
             wait_seconds=WAIT_SECONDS if write_behind else None,
             erasures=self.erasures,
             sessions=self,
         )
-        """How sessions of this store learn what is known about their users."""
+        """How sessions of this store ask the object store without waiting for a dead one."""
         self._earlier: EarlierSessions | None = None
         self._kept: dict[type, object] = {}
         if write_behind:
@@ -119,10 +119,6 @@ class Store(Backend):
         from ctxsteward.store.profiles.versions import ProfileVersions
 
         return ProfileVersions(self, name, checked_name("tenant", tenant))
-
-    def facts(self, profile: str, *, tenant: str = "default") -> FactStore:
-        """What is known about single users, projects and sessions of this profile."""
-        return FactStore(self, profile, checked_name("tenant", tenant))
 
     def earlier_sessions(self) -> EarlierSessions:
         """What principals said in the sessions of this store, for those that ask (`memory`)."""
@@ -146,7 +142,7 @@ class Store(Backend):
     ) -> Session:
         """Open a session for writing, or create it. `system` and `tools` are the application's own, and trusted.
 
-        With a `project` it is shown what is known about that, too; a session keeps the one it was last opened for.
+        The log keeps the `project` that a session was last opened for.
         With ``memory="principal"`` its user turns are searched in what their principal said in earlier sessions.
 
         A session keeps the profile it was created with. Where the journal lies outside the store, this machine becomes

@@ -141,12 +141,6 @@ def test_of_two_strategies_the_inner_one_wins(outer: dict[str, Any], inner: dict
     assert selection(example, example.phases[0]).strategy == strategy
 
 
-def test_of_two_models_the_inner_one_wins() -> None:
-    given = {"selector_model": "outer", "selection": {"selector_model": "inner"}}
-    example = cascade({"name": "a"}, auto_context={"inter_phase": given})
-    assert selection(example, example.phases[0]).selector_model == "inner"
-
-
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
@@ -222,13 +216,6 @@ def test_a_source_has_run_by_then_and_what_is_excluded_need_not_have(place: str,
     else:
         with pytest.raises(InvalidCascade, match=refused):
             parse_cascade(text)
-
-
-@pytest.mark.parametrize("ref", ["previous", "'*'"])
-@pytest.mark.parametrize("place", PLACES)
-def test_what_stands_for_any_phase_may_stand_in_the_first_one(place: str, ref: str) -> None:
-    text = f"cascade_id: c\nphases:\n- {{name: first, {PLACES[place].format(ref=ref)}}}\n"
-    assert parse_cascade(text).names == ("first",)
 
 
 def test_a_refusal_in_yaml_names_the_line() -> None:

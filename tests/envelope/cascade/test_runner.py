@@ -216,21 +216,6 @@ def test_without_compressed_loops_the_history_goes_on() -> None:
     ]
 
 
-def test_later_phases_see_what_was_accepted_and_no_attempt_s_history() -> None:
-    cascade = cascade_of(
-        {
-            "cascade_id": "c",
-            "phases": [
-                {"name": "mend", "instructions": "Mend.", "rules": {"loop_until": "tests"}, "intra_context": {}},
-                {"name": "tell", "instructions": "Tell.", "context": {"from": ["mend"]}},
-            ],
-        }
-    )
-    _, heard = play(cascade, [*REFUSED_TWICE, row("tell", "Told.")], scratchpad=False)
-
-    assert said(heard.asked[-1]) == ["[Output from mend]:\nThird.", "Tell."]
-
-
 # -- soundings -------------------------------------------------------------------------------------------------------
 
 
@@ -448,13 +433,6 @@ def test_a_tool_that_the_phase_does_not_name_is_refused_to_the_model() -> None:
     _, heard = play(cascade, rows)
 
     assert said(heard.asked[1])[-1] == "error: this phase has no tool 'erase'; its tools: search"
-
-
-def test_manifest_offers_every_tool() -> None:
-    cascade = cascade_of({"cascade_id": "c", "phases": [{"name": "dig", "tackle": "manifest"}]})
-    _, heard = play(cascade, [row("dig", "Ok.")], tools={"search": None, "look": None})
-
-    assert [tool["function"]["name"] for tool in heard.asked[0].request["tools"]] == ["search", "look"]
 
 
 def test_what_an_output_must_hold_and_does_not_fails_the_phase() -> None:
