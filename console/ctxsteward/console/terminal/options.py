@@ -144,6 +144,19 @@ def read_budgets(texts: Sequence[str]) -> Budgets:
     return Budgets(**values)
 
 
+MOST_BUDGET_TOKENS = 1_000_000
+
+
+def read_budgets_tokens(text: str) -> tuple[int, ...]:
+    """Read numbers of tokens such as ``500,900``."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch("[0-9]{1,7}", part) and 0 < int(part) <= MOST_BUDGET_TOKENS for part in parts):
+        raise InputError(
+            f"--budgets {text:.60}: not numbers of tokens from 1 to {MOST_BUDGET_TOKENS:,}, such as 500,900"
+        )
+    return tuple(map(int, parts))
+
+
 def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) -> EnvelopeBuilder:
     """A builder for this model; raises `InputError` with the nearest names for an unknown one."""
     named = next((name for name in get_args(PolicyName) if name == policy), None)
