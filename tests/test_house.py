@@ -154,7 +154,19 @@ def test_a_public_class_name_means_one_thing_and_is_a_noun(modules: list[house.M
 
 # -- importing ---------------------------------------------------------------------------------------------
 
-HEAVY = ("boto3", "prefect", "numpy", "openai", "tiktoken", "ruamel", "jsonschema", "click", "rich")
+HEAVY = (
+    "boto3",
+    "prefect",
+    "numpy",
+    "openai",
+    "tiktoken",
+    "ruamel",
+    "jsonschema",
+    "jinja2",
+    "sqlite3",
+    "click",
+    "rich",
+)
 IMPORTED_MODULES_LIMIT = 260
 """Modules that the builder imports beside those of pydantic and tiktoken: 254. `make house` shows what that costs; a
 count is the same on a busy machine."""

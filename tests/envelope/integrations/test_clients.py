@@ -733,7 +733,7 @@ BAD_USE = {
     ),
     "a principal without a session": Case(
         lambda server, store: wrap(LOOPS["chat"].client(server), store, principal="ada"),
-        'tenant, principal and project are of a session, and none is named; add session="chat-1", or write '
+        'tenant and principal are of a session, and none is named; add session="chat-1", or write '
         '`with conversation("chat-1", principal=…):` around each call',
     ),
     "on_error": Case(

@@ -67,7 +67,6 @@ class ChatOptions(TypedDict, total=False):
     provider: Provider | None
     tenant: str
     principal: str | None
-    project: str | None
     profile: Profile | None
     budgets: Budgets | None
     builder: EnvelopeBuilder | None
@@ -84,7 +83,6 @@ def open_chat(
     provider: Provider | None = None,
     tenant: str = "default",
     principal: str | None = None,
-    project: str | None = None,
     profile: Profile | None = None,
     budgets: Budgets | None = None,
     builder: EnvelopeBuilder | None = None,
@@ -104,7 +102,6 @@ def open_chat(
         tools=tools,
         system=system,
         counter=builder.counter,
-        project=project,
         memory=memory,
     )
     return Chat(session, builder, model=model, provider=provider, principal=principal)
