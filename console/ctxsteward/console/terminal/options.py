@@ -27,6 +27,7 @@ from ctxsteward.envelope.transcripts.strict_json import decode
 from ctxsteward.schemas import InputError, UnknownModel
 from ctxsteward.schemas.cascade import PolicyName
 from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.store.backend import store_uri
 
 from .output import note
 
@@ -38,7 +39,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys.")
 store_option = click.option(
-    "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH, s3://BUCKET/PREFIX, …"
+    "--store",
+    default=DEFAULT_STORE,
+    show_default=True,
+    metavar="URI",
+    callback=lambda ctx, option, text: store_uri(text),
+    help="./PATH, file:PATH, s3://BUCKET/PREFIX, …",
 )
 tenant_option = click.option("--tenant", default="default", show_default=True, help="Whose sessions.")
 
