@@ -38,14 +38,14 @@ class WindowRow(NamedTuple):
     tokens: int
 
 
-class Reduced(NamedTuple):
+class ReducedWindow(NamedTuple):
     """A window that was made to fit, and what a model was shown for it."""
 
     rows: Sequence[WindowRow]
     model_tokens: int = 0
 
 
-Reduce = Callable[[Sequence[WindowRow], int, Counter], Reduced]
+Reduce = Callable[[Sequence[WindowRow], int, Counter], ReducedWindow]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,20 +93,20 @@ def _row(entry: LogEntry, counter: Counter) -> WindowRow:
     return WindowRow(entry.ref, entry.message.role, text_of(entry.message), entry.tokens(counter))
 
 
-def slide(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> Reduced:
+def slide(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> ReducedWindow:
     """Keep the newest messages that fit; the newest, or the newest call with its results, whatever its size."""
     step = next((back for back, row in enumerate(reversed(rows), 1) if row.role != "tool"), 0)
     start, tokens = 0, sum(row.tokens for row in rows)
     while len(rows) - start > step and (tokens > budget_tokens or rows[start].role == "tool"):
         tokens -= rows[start].tokens  # a result leaves with its call
         start += 1
-    return Reduced(rows[start:])
+    return ReducedWindow(rows[start:])
 
 
-def summarize(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> Reduced:
+def summarize(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> ReducedWindow:
     """Put one summary in the place of all but the newest messages, where all do not fit."""
     if sum(row.tokens for row in rows) <= budget_tokens or len(rows) <= KEPT_MESSAGES:
-        return Reduced(rows)
+        return ReducedWindow(rows)
     start = len(rows) - KEPT_MESSAGES
     while start and rows[start].role == "tool":
         start -= 1
@@ -121,16 +121,16 @@ def summarize(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -
     text = "\n".join((SUMMARY, *said))
     summary = WindowRow(f"summary {rows[start].key}", "user", text, counter.text(text) + MARK_TOKENS)
     shown = min(SUMMARIZED_TOKENS, sum(row.tokens for row in rows[:start]))
-    return Reduced((summary, *rows[start:]), shown)
+    return ReducedWindow((summary, *rows[start:]), shown)
 
 
-def clear(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> Reduced:
+def clear(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> ReducedWindow:
     """Put a placeholder in the place of all but the newest tool results, where all messages do not fit."""
     if sum(row.tokens for row in rows) <= budget_tokens:
-        return Reduced(rows)
+        return ReducedWindow(rows)
     results = [at for at, row in enumerate(rows) if row.role == "tool"]
     cleared = frozenset(results[:-KEPT_RESULTS])
-    return Reduced(
+    return ReducedWindow(
         [
             WindowRow(f"{row.key} cleared", row.role, CLEARED, MARK_TOKENS)
             if at in cleared and row.text != CLEARED
