@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,9 @@ from ctxsteward.console.cli import cli
 from ctxsteward.console.commands.serve import _demo_evals, _demo_store
 from ctxsteward.console.steward.context import context_of
 from ctxsteward.console.terminal.failures import STEWARD, missing
-from ctxsteward.envelope import open_store
+from ctxsteward.envelope import Store, open_store
 from ctxsteward.evals.result_history import read
-from ctxsteward.schemas import InputError
+from ctxsteward.schemas import ContextError, InputError, StoreError, WindowExceeded
 from ctxsteward.steward import of_this_process
 
 STORES = {
@@ -63,6 +64,43 @@ def test_the_version_is_told_by_command_module_and_package() -> None:
     told = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert told == f"ctxsteward {envelope.__version__}\n"
     assert CliRunner().invoke(cli, ["--version"]).output == told
+
+
+MISTAKES: dict[str, tuple[Callable[[Store], object], str]] = {
+    "a model that is nearly one": (
+        lambda store: store.chat("s", model="gpt4o"),
+        "model 'gpt4o' is not known, so its provider is not either; did you mean gpt-4o or",
+    ),
+    "what was dropped of a chat": (
+        lambda store: envelope.what_was_dropped(store.chat("s", model="gpt-4o")),  # type: ignore[arg-type]
+        'session is Chat; pass store.session("s-1"), or the session of a chat: chat.session',
+    ),
+    "an envelope of a chat": (
+        lambda store: envelope.EnvelopeBuilder("gpt-4o").build(store.chat("s", model="gpt-4o")),  # type: ignore[arg-type]
+        "an envelope is built of a session, not of Chat; write: ",
+    ),
+    "a system text beyond the window": (
+        lambda store: store.chat("s", model="gpt-4o", system="word " * 200_000).turn("Hello?").__enter__(),
+        "the request needs 2000",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_typical_mistake_names_its_remedy_in_one_line(name: str) -> None:
+    act, says = MISTAKES[name]
+    with open_store("memory:") as store, pytest.raises(ContextError) as error:
+        act(store)
+    assert str(error.value).startswith(says)
+    assert not isinstance(error.value, WindowExceeded) or "shorten system texts and tools" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_store_that_was_closed_says_to_open_it_again(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    store.close()
+    with pytest.raises(StoreError, match="the journal is closed; open its store again"):
+        store.session("s")
 
 
 @pytest.mark.skipif(bool(missing(STEWARD)), reason="needs the extra steward")

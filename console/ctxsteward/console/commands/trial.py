@@ -40,7 +40,7 @@ def try_(
     try:
         info = model_info(model)
     except UnknownModel as error:
-        raise unknown_model(model) from error
+        raise unknown_model(error) from error
     chosen = () if budgets is None else read_budgets_tokens(budgets)
     with share_bar("try", shown=not as_json) as tell:
         trial = try_transcripts(folder, model=info.name, budgets_tokens=chosen, dollars_per_million=price, tell=tell)

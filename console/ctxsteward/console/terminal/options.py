@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -171,7 +170,7 @@ def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) 
     try:
         return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), policy=named, now=utc_now)
     except UnknownModel as error:
-        raise unknown_model(model) from error
+        raise unknown_model(error) from error
 
 
 def utc_now() -> str:
@@ -179,12 +178,10 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def unknown_model(name: str) -> InputError:
-    """The error for a model that is not known, with the nearest names."""
-    known = known_models()
-    near = get_close_matches(name, known, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(known)}"
-    return InputError(f"--model {name}: no such model is known; {hint}")
+def unknown_model(error: UnknownModel) -> InputError:
+    """The error of a command for a model that is not known, with the nearest names."""
+    hint = f"did you mean {' or '.join(error.near)}?" if error.near else f"one of: {', '.join(error.known)}"
+    return InputError(f"--model {error.model}: no such model is known; {hint}")
 
 
 def read_input(text: str) -> object:

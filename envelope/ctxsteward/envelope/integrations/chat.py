@@ -460,8 +460,9 @@ def provider_of(model: str | None) -> Provider:
         raise InputError(f"neither model nor provider is given; pass model='gpt-4o', or {hint}")
     try:
         maker = model_info(model).maker
-    except UnknownModel:
-        raise InputError(f"model {model!r:.60} is not known, so its provider is not either; {hint}") from None
+    except UnknownModel as error:
+        named = f"did you mean {' or '.join(error.near)}? Otherwise " if error.near else ""
+        raise InputError(f"model {model!r:.60} is not known, so its provider is not either; {named}{hint}") from None
     return cast(Provider, "openai-chat" if maker == "openai" else maker)
 
 
