@@ -137,12 +137,10 @@ class Store(Backend):
         tools: Sequence[Wire] | None = (),
         system: str | Sequence[str | Wire] | None = (),
         counter: Counter | None = None,
-        project: str | None = None,
         memory: MemoryScope | None = None,
     ) -> Session:
         """Open a session for writing, or create it. `system` and `tools` are the application's own, and trusted.
 
-        The log keeps the `project` that a session was last opened for.
         With ``memory="principal"`` its user turns are searched in what their principal said in earlier sessions.
 
         A session keeps the profile it was created with. Where the journal lies outside the store, this machine becomes
@@ -151,7 +149,7 @@ class Store(Backend):
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
         check_argument("counter", counter, Counter, "pass Counter(load_tokenizer('o200k_base'))", optional=True)
         check_memory(memory)
-        head = head_of(profile, system, tools, project)
+        head = head_of(profile, system, tools)
         findings = self._claim(key)
         session = self._session(key, counter, memory)
         open_log(session.replica, head, self._draw_nonce, self.fact_lookup)
@@ -170,7 +168,7 @@ class Store(Backend):
     ) -> Chat:
         """Open a session for the loop of an application that calls a model itself; see `integrations.chat`.
 
-        `tools`, `tenant`, `project`, `profile` and `memory` are as in `session`; `principal` is who its user messages
+        `tools`, `tenant`, `profile` and `memory` are as in `session`; `principal` is who its user messages
         are by. `provider` is chosen by the model where none is named. Chats of one model and the same `budgets`
         (default: scaled to the model's window) share a builder; `builder` takes its place.
         """

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -304,9 +302,3 @@ def test_an_input_of_a_sub_cascade_may_be_as_long_as_instructions_and_is_no_cond
     (tmp_path / "c.json").write_text(json.dumps(outer))
     (sub,) = load_cascade(tmp_path / "c.json").phases[0].sub_cascades
     assert sub_input(sub, input={"x": 1}, state={}) == {"q": "Dig on. " * 1_000 + "1"}
-
-
-def test_importing_the_request_path_imports_no_template_engine() -> None:
-    code = "import sys, ctxsteward.envelope; print([m for m in sys.modules if m.startswith('jinja2')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

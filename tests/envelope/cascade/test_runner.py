@@ -753,12 +753,12 @@ BAD = [
     Bad(
         "an unknown key of a row",
         "replies:\n  - {phase: a, txt: hi}\n",
-        "s.yaml:2: replies[0].txt: unknown key; allowed: phase, cascade",
+        "s.yaml:2: replies[0].txt: no such key; allowed: phase, cascade",
     ),
     Bad(
         "a text that is none",
         "replies: [{phase: a, text: 7}]\n",
-        "s.yaml:1: replies[0].text: the number 7; write a valid string",
+        "s.yaml:1: replies[0].text: the number 7; write a text",
     ),
     Bad(
         "attempt 0",
@@ -769,17 +769,17 @@ BAD = [
     Bad(
         "an unknown key of a call",
         "replies: [{phase: a, calls: [{tool: t, args: {}}]}]\n",
-        "replies[0].calls[0].args: unknown key; allowed: tool, arguments",
+        "replies[0].calls[0].args: no such key; allowed: tool, arguments",
     ),
     Bad(
         "usage that is none",
         "replies: [{phase: a, usage: {prompt_tokens: many}}]\n",
-        "usage.prompt_tokens: the text 'many'; write a valid integer",
+        "usage.prompt_tokens: the text 'many'; write a whole number",
     ),
     Bad("YAML that does not parse", "replies: [\n", "s.yaml"),
     Bad("a line that is no JSON", '{"phase": "a"}\n{phase: b}\n', "s.jsonl: line 2", ".jsonl"),
     Bad("a line that is no row", '{"phase": "a"}\n[1]\n', "s.jsonl: line 2: a list; write {phase, text}", ".jsonl"),
-    Bad("a line with an unknown key", '{"phase": "a", "say": 1}\n', "s.jsonl: line 1: say: unknown key", ".jsonl"),
+    Bad("a line with an unknown key", '{"phase": "a", "say": 1}\n', "s.jsonl: line 1: say: no such key", ".jsonl"),
 ]
 
 

@@ -67,7 +67,6 @@ class ChatOptions(TypedDict, total=False):
     provider: Provider | None
     tenant: str
     principal: str | None
-    project: str | None
     profile: Profile | None
     budgets: Budgets | None
     builder: EnvelopeBuilder | None
@@ -84,7 +83,6 @@ def open_chat(
     provider: Provider | None = None,
     tenant: str = "default",
     principal: str | None = None,
-    project: str | None = None,
     profile: Profile | None = None,
     budgets: Budgets | None = None,
     builder: EnvelopeBuilder | None = None,
@@ -104,7 +102,6 @@ def open_chat(
         tools=tools,
         system=system,
         counter=builder.counter,
-        project=project,
         memory=memory,
     )
     return Chat(session, builder, model=model, provider=provider, principal=principal)
@@ -249,6 +246,9 @@ class Turn:
     def stream(self, chunks: Any, *, sent: Wire | None = None) -> Any:
         """Pass the chunks of a stream on, and `finish` with them at its end; an async stream stays async."""
         self._sent_call()
+        if not (hasattr(chunks, "__aiter__") or hasattr(chunks, "__iter__")):
+            hint = "pass what the client returned with stream=True; an async client's is awaited first"
+            raise InputError(f"the stream is {type(chunks).__name__}; {hint}")
         return self._passed_on_async(chunks, sent) if hasattr(chunks, "__aiter__") else self._passed_on(chunks, sent)
 
     def answer(self, call: ToolCallPart | str, result: object) -> None:
@@ -463,8 +463,9 @@ def provider_of(model: str | None) -> Provider:
         raise InputError(f"neither model nor provider is given; pass model='gpt-4o', or {hint}")
     try:
         maker = model_info(model).maker
-    except UnknownModel:
-        raise InputError(f"model {model!r:.60} is not known, so its provider is not either; {hint}") from None
+    except UnknownModel as error:
+        named = f"did you mean {' or '.join(error.near)}? Otherwise " if error.near else ""
+        raise InputError(f"model {model!r:.60} is not known, so its provider is not either; {named}{hint}") from None
     return cast(Provider, "openai-chat" if maker == "openai" else maker)
 
 

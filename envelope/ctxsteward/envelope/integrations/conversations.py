@@ -93,21 +93,18 @@ class ConversationName(NamedTuple):
     tenant: str = "default"
     principal: str | None = None
     """Who its user messages are by."""
-    project: str | None = None
 
 
 _CURRENT: ContextVar[ConversationName | None] = ContextVar("ctxsteward_conversation", default=None)
 
 
 @contextmanager
-def conversation(
-    id: str, *, tenant: str = "default", principal: str | None = None, project: str | None = None
-) -> Iterator[ConversationName]:
+def conversation(id: str, *, tenant: str = "default", principal: str | None = None) -> Iterator[ConversationName]:
     """Calls of the model inside belong to this session: in this thread or task, and in the tasks made there.
 
     Raises `InputError` for what is no name.
     """
-    name = checked_conversation(ConversationName(id, tenant, principal, project))
+    name = checked_conversation(ConversationName(id, tenant, principal))
     token = _CURRENT.set(name)
     try:
         yield name
@@ -143,8 +140,6 @@ def checked_conversation(name: ConversationName) -> ConversationName:
     checked_name("session", name.id)
     checked_name("tenant", name.tenant)
     check_meta(NewMessage(message=None, principal=name.principal))
-    if name.project is not None:
-        checked_name("project", name.project)
     return name
 
 
@@ -283,7 +278,7 @@ class Conversations:
         with self.lock:
             open_before = self._open.get((name.tenant, name.id))
         memory = open_store("memory:")
-        root = memory.session(name.id, tenant=name.tenant, profile=self.profile, project=name.project)
+        root = memory.session(name.id, tenant=name.tenant, profile=self.profile)
         before = root if open_before is None else open_before.root
         with before.lock:
             rest = before.follower.beyond_last(history)
@@ -370,7 +365,7 @@ class Conversations:
             if opened is not None:
                 self._open.move_to_end(key)
                 return opened
-        root = self.store.session(name.id, tenant=name.tenant, profile=self.profile, project=name.project)
+        root = self.store.session(name.id, tenant=name.tenant, profile=self.profile)
         with self.lock:
             opened = self._open.setdefault(key, OpenConversation(root))
             while len(self._open) > self.max_open:
@@ -381,7 +376,7 @@ class Conversations:
         """The request's system texts and tools, checked; known again by a digest of what was handed over."""
         digest = handed_bytes([system, tools])
         if opened.told is None or opened.told[0] != digest:
-            opened.told = digest, head_of(None, system, tools, None)
+            opened.told = digest, head_of(None, system, tools)
         return opened.told[1]
 
     # -- after the call -----------------------------------------------------------------------------------------
