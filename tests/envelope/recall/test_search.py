@@ -63,6 +63,14 @@ def test_each_day_has_its_best_before_any_has_its_second() -> None:
     assert {(ordinal + 1) // 2 for ordinal in found[:3]} == {1, 2, 3}
 
 
+def test_a_quote_of_part_of_a_word_finds_the_message_that_holds_it() -> None:
+    session = session_of(["the red key", "ticket OPS-8841-in-80 is open", "the blue key", "x"])
+    found = search_context(session, 'which message said "41-in-8"?', shown=frozenset())
+    assert [hit.ref for hit in found][:1] == ["§2"]
+    assert search_context(session, 'which message said "41-in-8"?', shown=frozenset({2})) == ()
+    assert search_context(session, 'which message said "41-in-9"?', shown=frozenset()) == ()
+
+
 def test_output_is_bounded() -> None:
     session = session_of([f"key {'long ' * (5_000 if n % 6 == 5 else 300)}" for n in range(60)])
     answer = answer_search(session, "key " * 250_000, k=10**6, shown=frozenset())

@@ -53,7 +53,7 @@ the second as much as any; other scripts than Latin come late in the order."""
 SILENT = "nothing earlier in the session answers to this turn"
 ASKS = re.compile(r"？|\?(?![\w/&=%.])")
 """A question mark, not one inside an address."""
-_QUOTES = re.compile(r"“[^”]{4,}”|\"[^\"]{4,}\"|「[^」]{2,}」|『[^』]{2,}』|«[^»]{4,}»")
+QUOTES = re.compile(r"“[^”]{4,}”|\"[^\"]{4,}\"|「[^」]{2,}」|『[^』]{2,}』|«[^»]{4,}»")
 """A turn that quotes something refers to it, whatever the words."""
 _PERSONAL = re.compile(
     r"\b(?:my|mine|ours?|(?-i:us)|we)\b|\b(?:I|you)\s+(?:\w+ed|said|told|wrote|gave)\b|\bdid\s+(?:I|you)\b"
@@ -124,7 +124,7 @@ class Heuristic:
 
     def __call__(self, request: SelectionRequest) -> Ranking:
         text = ends_of(request.query.text)
-        quoted = " ".join(_QUOTES.findall(text))
+        quoted = " ".join(QUOTES.findall(text))
         kept = self._indexes.of(request)
         with kept.lock:
             index = caught_up(kept, request, "index", IndexedSession).index

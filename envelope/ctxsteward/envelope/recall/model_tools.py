@@ -4,11 +4,12 @@
     answer = answer_call(session, call.name, call.arguments)              # None: one of the application's own tools
     client.messages.create(model=…, tools=[*model_tools("anthropic")], …)  # or straight into a client
 
-`search_context(query, k)` answers with the messages that say most about the query and are not in the window already:
-the reference of each and the passage of it that says most of the query, in session order, under a line with their day
-and its range of references, within a fixed number of characters. `resolve_reference(ref, offset, limit, grep)` gives
-one message by its reference, or several in a row by a range (``§11-§18``, as the lines of days in recalled messages
-show it), as text within `limit` characters; `grep` filters lines by a literal text.
+`search_context(query, k)` answers with the messages that hold a quote of the query literally and those that say most
+about it, as far as they are not in the window already: the reference of each and the passage of it that says most of
+the query, in session order, under a line with their day and its range of references, within a fixed number of
+characters. `resolve_reference(ref, offset, limit, grep)` gives one message by its reference, or several in a row by a
+range (``§11-§18``, as the lines of days in recalled messages show it), as text within `limit` characters; `grep`
+filters lines by a literal text.
 
 `what_was_dropped(words, k, offset)` is for whoever wonders what compactions left out (people at a client of MCP, an
 agent that resumes work): constraints, decisions, numbers, identifiers, paths, URLs and errors that the window no longer
@@ -24,8 +25,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
-from itertools import islice, pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from ctxsteward.language.words import MAX_TEXT_CHARS, terms
@@ -38,12 +39,14 @@ from ..history.state import Day, State
 from ..history.tool_groups import text_of
 from ..layout.composition import day_above, day_line
 from ..layout.rows import continued
-from .heuristic import Heuristic
+from .heuristic import QUOTES, Heuristic
 from .selection import ScoredOriginal, Selector, request_for, verbatim
 
 DEFAULT_LIMIT_CHARS = 4_000
 MAX_LIMIT_CHARS = 20_000
 MAX_RANGE_MESSAGES = 500
+MAX_QUOTING = 3
+"""Messages that a search finds by a literal quote; the others by rank."""
 _RANGE = re.compile(r"\s*§?([1-9][0-9]{0,11})\s*[-–]\s*§?([1-9][0-9]{0,11})\s*", re.ASCII)
 _PASSAGES = re.compile(r"\s*§?([1-9][0-9]{0,11})\.([1-9][0-9]{0,2})\s*[-–]\s*([1-9][0-9]{0,2})\s*", re.ASCII)
 
@@ -208,10 +211,18 @@ def _found(session: Session, text: str, k: int, selector: Selector | None, shown
     asked = Message(role="user", dialect="openai", parts=(TextPart(text=text),), wire={})
     request = request_for(session, asked, last=len(session), visible=visible, budget_tokens=RANKED_TOKENS)
     ranked = (scored for scored in selector(request) if 0 < scored.ordinal <= request.last)
-    unseen = _once(scored for scored in ranked if scored.ordinal not in visible)
+    quoted = _quoting(session, [quote[1:-1] for quote in QUOTES.findall(text)], request.last, visible)
+    unseen = _once(scored for scored in chain(quoted, ranked) if scored.ordinal not in visible)
     best = islice(_spread(unseen, session.state, visible), max(1, min(k, MAX_RESULTS)))
     wanted = frozenset(terms(text))
     return tuple(_hit(session, scored, wanted) for scored in best)
+
+
+def _quoting(session: Session, quotes: Sequence[str], last: int, visible: Set[int]) -> Iterator[ScoredOriginal]:
+    """Find the newest messages that hold a quote literally: part of a word is no index term, so no ranking finds it."""
+    ordinals = (n for n in range(last, 0, -1) if n not in visible) if quotes else ()
+    holding = (n for n in ordinals if any(quote in text_of(session.shown(n).message) for quote in quotes))
+    return (ScoredOriginal(n, 1.0) for n in islice(holding, MAX_QUOTING))
 
 
 def _once(ranked: Iterable[ScoredOriginal]) -> Iterator[ScoredOriginal]:
