@@ -158,6 +158,39 @@ class AdmittedRecords(NamedTuple):
     """Would-be records that their schema refused."""
 
 
+FOR_PEOPLE = frozenset(
+    (
+        "needs_person",
+        "needs_principals",
+        "needs_confirmation",
+        "fails_more",
+        "needs_outcome",
+        "needs_recovery",
+        "needs_tasks",
+        "by_chance",
+        "denied",
+        "conflict",
+        "beside_locked",
+        "edited",
+    )
+)
+"""Reasons that a person can lift at once."""
+WAITING: tuple[Status, ...] = ("candidate", "vetted", "quarantined")
+"""Statuses of records that are held, and can be given other words."""
+SEEN_ONCE = "seen_once"
+"""Reason of a hint: shown right after the very error alone."""
+
+
+def is_asked(record: MetaRecommendation) -> bool:
+    """Whether a record waits for something that a person can lift."""
+    return record.status in WAITING and not FOR_PEOPLE.isdisjoint(record.reasons)
+
+
+def is_hint(record: MetaRecommendation) -> bool:
+    """Whether a record is shown after the very error that it is about, and nowhere else."""
+    return record.status in WAITING and SEEN_ONCE in record.reasons
+
+
 UNCONFIRMED = RecordStanding("candidate", ("needs_confirmation",))
 """Enough people claim it of the world, and nothing but their word says so."""
 

@@ -19,9 +19,10 @@ from rich.console import Console
 
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.recommendation import Relation
+from ctxsteward.steward.admission import WAITING, is_asked
 from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.ledger.judgement import EvidenceKind, RecordBasis, TriedFix
-from ctxsteward.steward.release.record_reviews import WAITING, RecordRejection
+from ctxsteward.steward.release.record_reviews import RecordRejection
 from ctxsteward.steward.release.slice import HIGH_TOKENS, WEIGHTS, line_counter, line_of
 
 from ..terminal.failures import FOUND
@@ -42,23 +43,6 @@ from .records import (
     taken_back_from,
 )
 
-FOR_PEOPLE = frozenset(
-    (
-        "needs_person",
-        "needs_principals",
-        "needs_confirmation",
-        "fails_more",
-        "needs_outcome",
-        "needs_recovery",
-        "needs_tasks",
-        "by_chance",
-        "denied",
-        "conflict",
-        "beside_locked",
-        "edited",
-    )
-)
-"""Reasons that a person can lift at once."""
 RULED = frozenset(("gainsays_locked", "gainsays_rule"))
 SHOWN_SPANS, SPAN_CHARS, SHOWN_TRIED = 3, 200, 4
 MAX_QUOTED = 200
@@ -193,7 +177,7 @@ class _QuestionWriter:
             return False
         if record.status == "rejected":
             return bool(self._news(record, self._records.ledger.basis(record.id)))
-        return record.status in WAITING and bool(FOR_PEOPLE & set(record.reasons))
+        return is_asked(record)
 
     def put_off_by(self, record: MetaRecommendation) -> str | None:
         """Who answers later; None: it is asked now."""

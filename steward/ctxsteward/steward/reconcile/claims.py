@@ -84,7 +84,8 @@ def claim_of(observation: Observation, key: AddressKey, agent: str) -> Claim:
     """The claim that an observation makes."""
     if KINDS[observation.kind].is_template:
         about = f"{observation.slot.subject} {observation.slot.attribute}"
-        wording = cause_features(observation.cause, about) if observation.cause else None
+        compares = KINDS[observation.kind].gate == "fix" and observation.cause
+        wording = cause_features(observation.cause or "", about) if compares else None
     else:
         wording = claim_features(own_words(observation))
     return _claim(observation, wording, key, agent)
@@ -115,6 +116,8 @@ def _claim(observation: Observation, wording: ClaimFeatures | None, key: Address
         statement: list[object] = [slot.attribute, *(["cause", *wording.tokens, value] if wording else [])]
     elif KINDS[observation.kind].gate == "contrast":
         statement = [slot.attribute]
+    elif is_template and observation.cause is not None:  # a sentence of a tool, whatever its values
+        statement = [slot.attribute, observation.cause]
     elif is_template or wording is None:
         statement = [slot.attribute, observation.text, observation.trigger, observation.action]
     elif single and value is not None:

@@ -34,6 +34,7 @@ from typing import Any
 from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind
 
 from ..harvest.tools.practices import PracticeRun, contrast, parse_run_key, same_tasks
+from ..harvest.tools.statements import STATEMENT, STATEMENTS_EXTRACTOR, statement
 from ..harvest.tools.templates import (
     SIBLINGS_EXTRACTOR,
     ArgumentFix,
@@ -214,7 +215,9 @@ def summarize_draft(members: Iterable[tuple[str, ObservationBrief]]) -> DraftSum
     seen = [one for _, _, one in ordered]
     if KINDS[seen[0].kind].gate == "contrast":
         return _contrasted(ordered[0][1], seen)
-    return _summed(ordered[0][1], seen, _spoken(seen))
+    summed = _summed(ordered[0][1], seen, _spoken(seen))
+    is_told = seen[0].extractor == STATEMENTS_EXTRACTOR
+    return None if is_told and min(summed.backing.tasks, summed.backing.sessions) < QUOTED_PRINCIPALS else summed
 
 
 def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | None:
@@ -312,7 +315,9 @@ def draw_draft(found: DraftSummary, seen: Mapping[str, IndexedObservation], name
     evidence = tuple(_evidence([seen[id_] for id_ in found.chosen]))
     spoken = seen[found.spoken].observation
     words = _quotable([seen[id_] for id_ in found.chosen], found.backing)
-    said = _said(spoken, seen[found.holder].observation, evidence) | _written(spoken, found.practices, words)
+    said = _said(spoken, seen[found.holder].observation, evidence) | _written(
+        spoken, found.practices, words, [seen[id_] for id_ in found.chosen]
+    )
     return Draft(
         id=found.claim,
         names=tuple(sorted(names)),
@@ -346,8 +351,14 @@ def _said(observation: Observation, holder: Observation, evidence: Sequence[dict
     }
 
 
-def _written(spoken: Observation, practised: Sequence[ArgumentFix], words: str) -> dict[str, Any]:
+def _written(
+    spoken: Observation, practised: Sequence[ArgumentFix], words: str, chosen: Sequence[IndexedObservation]
+) -> dict[str, Any]:
     """The words of a record about tools, written out of what its observation says in short."""
+    if spoken.slot.attribute == STATEMENT:
+        told = [one.observation.text.split('"', 1)[1].removesuffix('"') for one in chosen]
+        line = statement(told, spoken.cause or "")
+        return {"text": f'`{spoken.tool}` says "{line}"'} if line else {}
     if practised:
         return {"text": practice(spoken.tool, practised), "action": action(practised)}
     trigger, fixes = parse_trigger(spoken.trigger or ""), parse_action(spoken.action or "")

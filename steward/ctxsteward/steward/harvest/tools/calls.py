@@ -25,8 +25,10 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import TypeVar
 
+from ctxsteward.language.clauses import clauses
+
 from ...observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance
-from .error_codes import ToolFailure, failure
+from .error_codes import HEAD_CHARS, SPAN_CHARS, ToolFailure, error_code, failure
 
 T = TypeVar("T")
 
@@ -52,6 +54,7 @@ MAX_LEAVES = 400
 MAX_NAME_WORDS = 4
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 _TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,63}")
+_CHINESE = re.compile(r"[\u3400-\u9fff]{4}")
 _IDENTIFYING = frozenset(("id", "uuid", "key", "code", "email", "username"))
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
@@ -179,7 +182,30 @@ def _paired(utterances: tuple[ReplayedUtterance, ...]) -> Iterator[tuple[int, Re
 
 
 def _failure(answer: ReplayedUtterance) -> ToolFailure | None:
-    return failure(answer.text, is_error=answer.is_error)
+    return failure(answer.text, is_error=answer.is_error) or _refusal(answer.text)
+
+
+def _refusal(text: str) -> ToolFailure | None:
+    """A small object that says no in its own words, whatever its keys are; None: it is none.
+
+    It has one sentence, which denies something, beside one word or a false, and names no thing: what a call that works
+    gives back has values of its own.
+    """
+    value = _object(text) if len(text) <= HEAD_CHARS and text.lstrip().startswith("{") else None
+    if value is None or any(map(is_identifier, value)):
+        return None
+    told = [
+        item for item in value.values() if isinstance(item, str) and (len(item.split()) > 2 or _CHINESE.search(item))
+    ]
+    others = [item for item in value.values() if item is not None and item not in told]
+    marks = [item for item in others if item is False or (isinstance(item, str) and len(item.split()) == 1)]
+    if len(told) != 1 or not 0 < len(others) == len(marks) <= 2:
+        return None
+    denies = any(clause.sign < 0 for clause in clauses(told[0]))
+    if not denies and False not in marks:
+        return None
+    start = max(0, text.find(json.dumps(told[0], ensure_ascii=False)[1:-1]))
+    return ToolFailure(error_code(told[0]), start, min(len(text), start + min(len(told[0]), SPAN_CHARS)), told[0])
 
 
 def _object(text: str) -> dict[str, object] | None:
