@@ -59,7 +59,6 @@ WAITS: Mapping[str, str] = {
     "needs_recovery": "It has worked in fewer than {recoveries} runs that succeeded.",
     "denied": "A tool of your own said otherwise in the same talk: who is right?",
     "needs_tasks": "It was seen in the runs of fewer than {recoveries} tasks.",
-    "by_chance": "Runs that did so and runs that did not ended no more differently than they may by chance.",
     "conflict": "Somebody says the opposite, and both are held until you decide.",
     "beside_locked": "This profile has locked lines: does it go against one of them?",
 }

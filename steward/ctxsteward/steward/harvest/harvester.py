@@ -48,7 +48,6 @@ from .people.corrections import CORRECTIONS_EXTRACTOR, corrections
 from .people.preferences import PREFERENCES_EXTRACTOR, preferences
 from .people.utterances import Sentence, listen
 from .tools.errors import ENVIRONMENT_EXTRACTOR, TOOL_ERRORS_EXTRACTOR, environment, tool_errors
-from .tools.practices import PRACTICES_EXTRACTOR, practices
 from .tools.statements import STATEMENTS_EXTRACTOR, statements
 
 BORROWED_EXTRACTOR = "borrowed/1"
@@ -358,7 +357,6 @@ _STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
     {
         "tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors),
         "environment": (ENVIRONMENT_EXTRACTOR, environment),
-        "practices": (PRACTICES_EXTRACTOR, practices),
         "statements": (STATEMENTS_EXTRACTOR, statements),
     }
 )

@@ -32,7 +32,6 @@ from ..harvest.batches import (
     WithdrawnTranscript,
 )
 from ..harvest.harvester import EXTRACTOR, harvest, lasting
-from ..harvest.tools.errors import identifiers
 from ..harvest.usage import ActiveRecords, UseTally, WatchedRecord, merge_tallies, tally
 from ..ingest.items import LoadedItem, QuarantinedItem, SkippedItem, SourceItem
 from ..ingest.pipeline import IngestSettings, ingest, load
@@ -99,9 +98,8 @@ class HarvestWorker:
         """One transcript; where a harvester fails, it is quarantined alone."""
         try:
             observations = harvest(replayed)
-            takes = identifiers(replayed).items()
             kept = lasting(observations)
-            artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key, takes=takes)
+            artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key)
             counted = tally(replayed, self.active.beside(loaded.watched), observations)
         except Exception as error:
             return quarantined(loaded, *reason_of(error))

@@ -114,8 +114,6 @@ def _claim(observation: Observation, wording: ClaimFeatures | None, key: Address
     if KINDS[observation.kind].gate == "fix":  # tool, code, parameter and cause are one claim, whatever the advice
         value = observation.action if observation.strength in ("recovered", "accepted") else None
         statement: list[object] = [slot.attribute, *(["cause", *wording.tokens, value] if wording else [])]
-    elif KINDS[observation.kind].gate == "contrast":
-        statement = [slot.attribute]
     elif is_template and observation.cause is not None:  # a sentence of a tool, whatever its values
         statement = [slot.attribute, observation.cause]
     elif is_template or wording is None:

@@ -59,6 +59,8 @@ MALFORMED: frozenset[ErrorCode] = frozenset(
     ("syntax", "import", "unknown_tool", "missing_argument", "unexpected_argument", "invalid_argument", "not_found")
 )
 """The call itself was written wrong. All others: it was refused, could not be done, or nothing is known."""
+REFUSED: frozenset[ErrorCode] = frozenset(("permission", "authentication", "payment", "insufficient", "conflict"))
+"""The call was understood and turned down: what gets past it may weaken a check."""
 
 
 def _any(*phrases: str) -> re.Pattern[str]:
@@ -560,7 +562,23 @@ def _reported(value: dict[str, object]) -> tuple[str, int | None] | None:
         return None
     if isinstance(nested, dict):
         status = status or next((n for key in _STATUS_KEYS if (n := _number(nested.get(key))) and 400 <= n < 600), None)
-    return " ".join(_messages(nested, value))[:HEAD_CHARS], status
+    message = " ".join(_messages(nested, value))
+    return (message if " " in message.strip() else "\n".join(texts_in(value)))[:HEAD_CHARS], status
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """The texts in JSON, each with its key; a list of plain values is one text."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from (f"{key}: {text}" for text in texts_in(item))
+    elif isinstance(value, list):
+        if len(value) > 1 and all(isinstance(item, str | int | float) and " " not in f"{item}" for item in value):
+            yield ", ".join(map(str, value))
+        else:
+            for item in value:
+                yield from texts_in(item)
+    elif isinstance(value, str | int | float):
+        yield str(value)
 
 
 def _is_told(error: object) -> bool:

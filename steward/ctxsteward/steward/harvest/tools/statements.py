@@ -27,8 +27,9 @@ from ctxsteward.schemas.recommendation import Slot
 from ...observations.observation import MessageSpan, Observation
 from ...observations.transcript import ReplayedTranscript, ReplayedUtterance
 from .calls import ToolStep, is_identifier, is_tool, leaves, steps
-from .episodes import episodes
-from .practices import RunTask, run_key, task_of
+from .episodes import ErrorEpisode, episodes
+from .tasks import RunTask, run_key, task_of
+from .templates import FixTrigger, action, is_hintable
 
 STATEMENTS_EXTRACTOR = "statements/1"
 STATEMENT = "statement"
@@ -62,13 +63,13 @@ def statements(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     """One observation of each skeleton that the answers of a tool have in this run, in order."""
     found: dict[tuple[str, str], Observation] = {}
     names: dict[str, None] = {}
-    recovered = {episode.failed.position for episode in episodes(replayed) if episode.worked is not None}
+    mended = {episode.failed.position for episode in episodes(replayed) if _is_mended(episode)}
     for step in steps(replayed):
         answer = step.answer
         if answer is None or not is_tool(step.tool) or len(answer.text) > MAX_ANSWER_CHARS:
             continue
-        if step.position in recovered:
-            continue  # `errors` tells it, with what helped
+        if step.position in mended:
+            continue  # the call was written wrong: `errors` tells what helped, and that is no rule of the service
         _add_names(names, step)
         for told in _told(step, answer):
             skeleton = skeleton_of(told.text, tuple(names))
@@ -79,6 +80,12 @@ def statements(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
             if observation is not None:
                 found[key] = observation
     return tuple(found.values())
+
+
+def _is_mended(episode: ErrorEpisode) -> bool:
+    """Whether all that helped after an error was to write the call otherwise."""
+    told = [(FixTrigger(episode.failed.tool, episode.code, name), advice) for name, advice in episode.fixes]
+    return bool(told) and all(is_hintable(str(trigger), action(advice)) for trigger, advice in told)
 
 
 def skeleton_of(sentence: str, names: Sequence[str] = ()) -> str:
