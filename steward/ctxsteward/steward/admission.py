@@ -157,6 +157,7 @@ class AdmittedRecords(NamedTuple):
 FOR_PEOPLE = frozenset(
     (
         "needs_person",
+        "alike",
         "needs_principals",
         "needs_confirmation",
         "fails_more",
@@ -271,6 +272,8 @@ def by_support(
         return RecordStanding("candidate", ("denied",))
     if gate == "person":
         return RecordStanding("vetted", ("needs_person",))
+    if backing.alike and backing.said >= policy.independent_principals:
+        return RecordStanding("vetted", ("alike",))
     if backing.said >= policy.independent_principals:
         return _many(backing, policy)
     return RecordStanding("candidate", ("needs_principals",))

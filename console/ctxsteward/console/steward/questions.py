@@ -51,6 +51,7 @@ MAX_QUOTED = 200
 WAITS: Mapping[str, str] = {
     "needs_confirmation": "{People} say this of the service, and neither a tool of your own nor a rule in force says "
     "the same: is it right?",
+    "alike": "{People} mean this alike, in words of their own: is it right, and is it for everybody?",
     "needs_principals": "{People} said so, and it takes {k} to reach everybody without you.",
     "needs_helped": "It has worked for {helped}, and it takes {recoveries} to reach everybody without you.",
     "needs_person": "It changes what is done, so only a person may admit it.",

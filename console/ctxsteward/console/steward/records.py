@@ -41,6 +41,7 @@ REASONS: Mapping[str, str] = {
     "fix_worked": "its fix worked often enough, in runs that succeeded",
     "approved": "a person approved it",
     "needs_principals": "too few people said it",
+    "alike": "several people mean it alike, in words of their own; a person says whether it holds for everybody",
     "needs_confirmation": "people claim it of the service; a tool of your own, a rule or a person must say the same",
     "fails_more": "more runs that did so failed than succeeded",
     "needs_outcome": "no run in which its fix worked is known to have succeeded",

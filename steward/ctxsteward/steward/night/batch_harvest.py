@@ -31,7 +31,7 @@ from ..harvest.batches import (
     SessionUse,
     WithdrawnTranscript,
 )
-from ..harvest.harvester import EXTRACTOR, harvest, lasting
+from ..harvest.harvester import EXTRACTOR, harvest, is_own_words, lasting
 from ..harvest.usage import ActiveRecords, UseTally, WatchedRecord, merge_tallies, tally
 from ..ingest.items import LoadedItem, QuarantinedItem, SkippedItem, SourceItem
 from ..ingest.pipeline import IngestSettings, ingest, load
@@ -100,7 +100,11 @@ class HarvestWorker:
             observations = harvest(replayed)
             kept = lasting(observations)
             artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key)
-            counted = tally(replayed, self.active.beside(loaded.watched), observations)
+            counted = tally(
+                replayed,
+                self.active.beside(loaded.watched),
+                [one for one in observations if not is_own_words(one)],
+            )
         except Exception as error:
             return quarantined(loaded, *reason_of(error))
         return HarvestedTranscript(

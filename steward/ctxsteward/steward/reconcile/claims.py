@@ -35,6 +35,7 @@ from ctxsteward.store.names import skeleton
 from ctxsteward.store.profiles.version_codec import canonical
 
 from ..artifacts.artifact import Artifact, EvidenceSpan, evidence_spans, observation_fields
+from ..harvest.people.own_words import OWN_WORDS, OWN_WORDS_EXTRACTOR
 from ..observations.observation import KINDS, Observation, Strength
 from .features import (
     NEARLY_ALL,
@@ -53,7 +54,7 @@ SAME_CAUSE = 0.5
 """Of the words of two errors, those that both have."""
 SAME_CAUSE_AND_FIX = 0.25
 """The same where one thing helped against both."""
-_VAGUE = frozenset(("note", "preference", "other", "likes"))
+_VAGUE = frozenset(("note", "preference", "other", "likes", OWN_WORDS))
 """Attributes that say little: wordings must be alike."""
 
 
@@ -341,6 +342,11 @@ class ObservationBrief(NamedTuple):
     def is_said(self) -> bool:
         """Whether a person, or the operator, said it: the claim itself, not what stands around it."""
         return self.trust in ("operator", "user")
+
+    @property
+    def is_own_words(self) -> bool:
+        """Whether no cue found it."""
+        return self.extractor == OWN_WORDS_EXTRACTOR
 
     @property
     def is_told_by_tool(self) -> bool:

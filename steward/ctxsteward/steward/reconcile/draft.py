@@ -76,6 +76,8 @@ class ClaimSupport:
     """Nothing but what a tool returned."""
     tasks: int = 0
     """Of what tools show: tasks in whose runs they did."""
+    alike: bool = False
+    """People mean it alike, in words of their own that do not say the very same."""
     asked: int = 0
     """Of these, tasks whose own calls had asked for what is missing, or whose tool is an internal one."""
 
@@ -93,7 +95,7 @@ def supporting(
     return [(claim, one) for claim, one in lending if one.is_said] or lending
 
 
-def backing(seen: Collection[ObservationBrief], *, advice: str = "") -> ClaimSupport:
+def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool = False) -> ClaimSupport:
     """What stands behind a claim that these support; `advice`: the words of a fix."""
     tasks = _tasks(seen)
     said = [one for one in seen if one.is_said]
@@ -103,7 +105,7 @@ def backing(seen: Collection[ObservationBrief], *, advice: str = "") -> ClaimSup
         sessions=len({one.session for one in seen}),
         principals=len({one.voice for one in seen}),
         said=len({one.voice for one in said}),
-        votes=len({one.voice for one in said if KINDS[one.kind].votes_suffice}),
+        votes=len({one.voice for one in said if KINDS[one.kind].votes_suffice and not one.is_own_words}),
         confirmed=len({one.voice for one in said if one.is_confirmed}),
         denied=len({one.voice for one in said if one.is_denied}),
         recovered=len({one.place for one in worked}),
@@ -112,6 +114,7 @@ def backing(seen: Collection[ObservationBrief], *, advice: str = "") -> ClaimSup
         obeyed_succeeded=len({one.place for one in seen if (one.strength, one.text) == ("recovered", advice)}),
         obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
         from_tool=all(one.is_told_by_tool for one in seen),
+        alike=alike or all(one.is_own_words for one in seen),
         tasks=len({task for task, _ in tasks}),
         asked=len({task for task, one in tasks if one.strength == "strict"}),
     )
@@ -195,19 +198,19 @@ class DraftSummary:
         return frozenset((self.spoken, self.holder, *self.chosen))
 
 
-def summarize_draft(members: Iterable[tuple[str, ObservationBrief]]) -> DraftSummary | None:
+def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, alike: bool = False) -> DraftSummary | None:
     """Weigh observations, at least one, each with its claim.
 
     None: too few runs say it, so that it would tell one person's words to others.
     """
     ordered = sorted(((one.moment, claim, one) for claim, one in members), key=itemgetter(0))
     seen = [one for _, _, one in ordered]
-    summed = _summed(ordered[0][1], seen, _spoken(seen))
+    summed = _summed(ordered[0][1], seen, _spoken(seen), alike=alike)
     is_told = seen[0].extractor == STATEMENTS_EXTRACTOR
     return None if is_told and min(summed.backing.tasks, summed.backing.sessions) < QUOTED_PRINCIPALS else summed
 
 
-def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief) -> DraftSummary:
+def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief, *, alike: bool) -> DraftSummary:
     """All that observations, in their order, come to in the words of one of them."""
     dated = [one.ts for one in seen if one.ts is not None]
     holder = spoken if spoken.is_single else next((one for one in seen if one.is_single), spoken)
@@ -219,7 +222,7 @@ def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBri
         moment=seen[-1].moment,
         score=max(one.score for one in seen),
         sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
-        backing=backing(seen, advice=spoken.text),
+        backing=backing(seen, advice=spoken.text, alike=alike),
         spoken=spoken.id,
         holder=holder.id,
         chosen=tuple(one.id for one in _chosen(seen, spoken)),
