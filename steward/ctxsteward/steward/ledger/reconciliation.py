@@ -20,7 +20,7 @@ from ..observations.observation import KINDS
 from ..reconcile.claims import Claim, DisjointSets, ObservationBrief, is_paraphrase, relation
 from ..reconcile.draft import Draft, DraftSummary, draw_draft, summarize_draft, supporting
 from .database import BRIEF, LedgerDatabase, claim_in, observations
-from .meanings import LEAST_VOICES, groups_by_meaning
+from .meanings import groups_by_meaning
 from .records import LedgerIdentity, flaw_of
 
 COMPONENTS_AT_ONCE = 400
@@ -80,7 +80,7 @@ def _grouped(
 ) -> tuple[dict[str, str], frozenset[str]]:
     """The components with those joined that several people mean alike, and the labels of these.
 
-    A component that a cue found and enough people say stands alone.
+    A component that a cue found and that makes a record already stands alone.
     """
     voices: dict[str, set[str]] = defaultdict(set)
     cued: set[str] = set()
@@ -89,7 +89,7 @@ def _grouped(
     for claim, voice, extractor in database.among(query, sorted(said)):
         voices[labels[claim]].add(voice)
         cued |= {labels[claim]} if extractor != OWN_WORDS_EXTRACTOR else set()
-    few = {label: who for label, who in voices.items() if len(who) < LEAST_VOICES or label not in cued}
+    few = {label: who for label, who in voices.items() if len(who) < VOICES or label not in cued}
     joined: dict[str, str] = {}
     for group in groups_by_meaning(claims, few):
         joined |= dict.fromkeys(group, group[0])

@@ -36,7 +36,7 @@ from .calls import (
     steps,
 )
 from .error_codes import TRANSIENT, ErrorCode
-from .patterns import RANGES, form_of, told_pattern
+from .patterns import RANGES, form_of, is_same_value, told_pattern
 from .templates import ArgumentFix, TextShape, Verb, reshaped
 
 MIN_CHARS = 3
@@ -174,8 +174,10 @@ def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrig
         return ()
     if isinstance(before, str) and isinstance(after, str) and all(fix.verb == "change" for fix in found):
         form = form_of(before, after)
-        if form is not None:
+        if form is not None and is_same_value(before, after):
             return (ArgumentFix(verb="write", what=parameter, source=form),)
+        if form is not None and failed.failure is not None and failed.failure.code == "invalid_argument":
+            return (ArgumentFix(verb="give", what=parameter, source=form),)  # another value: a person decides
     if not found:
         found = {ArgumentFix(verb="change", what=parameter): None}
     telling = [fix for fix in found if fix.verb != "change"] or list(found)

@@ -28,13 +28,15 @@ MAX_TEXT_CHARS = 2_000
 MAX_VALUE_CHARS = 80
 MAX_ITEMS, MAX_ITEM_CHARS = 12, 24
 MAX_PATTERN_CHARS = 60
+MIN_SHARED = 3
+"""Signs that two forms of one value have in common, in a row."""
 _QUOTED_ITEM = "|".join(rf"{mark}[^{mark}\n]{{1,{MAX_ITEM_CHARS}}}{mark}" for mark in "'\"`")
 _ITEM = rf"(?:{_QUOTED_ITEM}|[\w+#-][\w.+#/-]{{0,{MAX_ITEM_CHARS}}})"
 _LIST = re.compile(rf"{_ITEM}(?:(?:\s*[,;|、]\s*(?:and |or )?|\s+(?:and|or)\s+|或|和){_ITEM})+")
 _ITEMS = re.compile(_ITEM)
 _PLAIN_ITEM = re.compile(rf"[\w+#-](?:[\w.+#/ -]{{0,{MAX_ITEM_CHARS - 2}}}[\w+#-])?")
 _BETWEEN = re.compile(r"/(\^?[^/\s]{2,60}\$?)/|[\"'“]([^\"'”\s]{2,60})[\"'”]|(\S{2,60})")
-_META = re.compile(r"\[[^\]\s]+\]|\\[dwsDWS]|\(\?")
+_META = re.compile(r"\[[^\]\s]{1,40}\]|\\[dwsDWS]|\(\?")
 _NESTED = re.compile(r"\)(?:[*+]|\{\d*,)")
 _FORM = re.compile(r"(?<![\w-])(?:([A-Za-z#])\1*[-/.:T#]?){2,10}(?![\w-])")
 _NUMBER = re.compile(r"(?<![\w.\[({-])-?\d+(?:\.\d+)?(?![\w\])}-]|\.\d)")
@@ -68,6 +70,16 @@ def form_of(before: str, after: str) -> str | None:
     loose = "".join(f"{kind}+" if count > 1 else kind for kind, count in _runs(after))
     exact = "".join(f"{kind}{{{count}}}" if count > 1 else kind for kind, count in _runs(after))
     return f"`{exact if re.fullmatch(loose, before) else loose}`"
+
+
+def is_same_value(before: str, after: str) -> bool:
+    """Whether two texts are one value in two forms: the letters and digits of one stand in a row in the other.
+
+    >>> is_same_value("abc1234", "ABC-1234"), is_same_value("ann", "DE-88")
+    (True, False)
+    """
+    old, new = ("".join(filter(str.isalnum, text)).casefold() for text in (before, after))
+    return min(len(old), len(new)) >= MIN_SHARED and (old in new or new in old)
 
 
 def _readable(text: str) -> str:

@@ -44,7 +44,6 @@ MAX_NAMES, MAX_NAME_CHARS = 400, 60
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|`[^`\n]{1,80}`|“[^”\n]{1,80}”)(?!\w)")
-_VALUE = re.compile(r"\S*\d\S*|\S*[\w.]@[\w.]\S*|[^\s\w]*https?://\S+")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff<>`{}]")
 
 
@@ -99,7 +98,12 @@ def skeleton_of(sentence: str, names: Sequence[str] = ()) -> str:
     for name in sorted(names, key=len, reverse=True):
         if name in sentence:
             sentence = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", SLOT, sentence)
-    return " ".join(_VALUE.sub(SLOT, _QUOTED.sub(SLOT, sentence)).casefold().split())
+    words = (SLOT if _is_value(word) else word for word in _QUOTED.sub(SLOT, sentence).split())
+    return " ".join(words).casefold()
+
+
+def _is_value(word: str) -> bool:
+    return any(map(str.isdigit, word)) or "://" in word or "@" in word.strip("@")
 
 
 def statement(told: Sequence[str], skeleton: str) -> str:
@@ -212,13 +216,27 @@ def _sentences(text: str, said: str, label: str, things: tuple[str, ...]) -> Ite
 
 def _add_names(names: dict[str, None], step: ToolStep) -> None:
     """Note the names that a call or its answer gives: values in capitals or with digits."""
-    text = step.answer.text if step.answer else ""
     called = (value for _, value in _called(step) if isinstance(value, str) and _TELLING.search(value))
-    for name in (*called, *_NAME.findall(text)):
+    told = (text for text in texts_of(step) if " " in text and all(_TELLING.match(word) for word in text.split()))
+    for name in (*called, *told):
         if 3 <= len(name) <= MAX_NAME_CHARS and len(names) < MAX_NAMES:
             names[name] = None
 
 
+def texts_of(step: ToolStep) -> Iterator[str]:
+    """The texts in a JSON answer."""
+    try:
+        waiting: list[object] = [json.loads(step.answer.text)] if step.answer else []
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str):
+            yield item
+
+
 _TELLING = re.compile(r"[A-Z0-9]")
-_NAME = re.compile(r'": "((?=[^"]* )(?:[A-Z0-9][\w.+-]*)(?: [A-Z0-9][\w.+-]*){1,6})"')
-"""A value of JSON of several words in capitals: the name of a thing."""
