@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,8 +43,16 @@ from ctxsteward.schemas.errors import InvalidTranscript
 from ctxsteward.schemas.recommendation import RecommendationKind
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.artifacts.artifact import Artifact
-from ctxsteward.steward.harvest.tools.calls import name_words
-from ctxsteward.steward.harvest.tools.episodes import ErrorEpisode, as_it_happened, done_instead, episodes
+from ctxsteward.steward.harvest.tools.calls import ToolStep, is_tool, name_words, steps
+from ctxsteward.steward.harvest.tools.episodes import (
+    ErrorEpisode,
+    ValueOrigins,
+    blamed_parameters,
+    changed_parameters,
+    episodes,
+    fixes,
+    paired_values,
+)
 from ctxsteward.steward.harvest.tools.templates import ArgumentFix, FixTrigger, parse_action
 from ctxsteward.steward.harvest.usage import foresees, tool_trigger
 from ctxsteward.steward.ingest.items import LoadedItem
@@ -139,6 +147,38 @@ def runs_of(name: str, data: bytes, settings: IngestSettings | None = None) -> I
             kept = tuple(artifacts.get(found.session, ()))
             task = found.task or found.principal or found.session
             yield AdviceRun(task, found.succeeded, found, tuple(episodes(found)), kept)
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+def as_it_happened(error: ErrorEpisode) -> ErrorEpisode:
+    """An error as it was when it happened: what the run did later is not known yet."""
+    return replace(error, parameters=blamed_parameters(error.failed), worked=None, fixes=())
+
+
+def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[ArgumentFix]:
+    """What another run of the same task, one that succeeded, did where this call failed: the fixes that it shows.
+
+    It is compared with the call of the same tool there that worked and shares most with it; a run that never made that
+    call work has stopped.
+    """
+    calls = steps(passing)
+    worked = [step for step in calls if step.tool == failed.tool and step.works and step.arguments is not None]
+    if not worked or failed.arguments is None:
+        return frozenset((ArgumentFix(verb="stop"),) if not worked else ())
+    mine = Counter(paired_values(failed.arguments))
+    nearest = max(
+        worked, key=lambda step: ((mine & Counter(paired_values(step.arguments or {}))).total(), -step.position)
+    )
+    sources = ValueOrigins(passing, calls)
+    before = replace(failed, utterance=-1, answered=-1)  # all that the other run knew came after
+    names = changed_parameters(failed, nearest)
+    if names:
+        return frozenset(fix for name in names for fix in fixes(name, before, nearest, sources))
+    earlier = [step.tool for step in calls[: nearest.position] if step.works and step.tool != failed.tool]
+    first = [ArgumentFix(verb="first", source=tool) for tool in earlier if is_tool(tool)]
+    return frozenset((*first, ArgumentFix(verb="repeat")))
 
 
 # -- advisors -----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from benchmarks.advice import (
     AdviceRow,
     advice_cells,
     constants,
+    done_instead,
     is_correct,
     measure_advice,
     own_runs,
@@ -24,7 +25,6 @@ from benchmarks.advice import (
 from benchmarks.written_runs import worded_runs, written_runs
 from ctxsteward.schemas.errors import InvalidTranscript
 from ctxsteward.steward.harvest.tools.calls import steps
-from ctxsteward.steward.harvest.tools.episodes import done_instead
 from ctxsteward.steward.harvest.tools.templates import ArgumentFix
 
 from ..steward.harvest.tools.scenes import call, scene
@@ -86,7 +86,7 @@ def rows() -> dict[str, AdviceRow]:
 
 def test_no_constant_passes_for_advice(rows: dict[str, AdviceRow]) -> None:
     assert list(rows) == ["random", "constant", "as before", OURS, OURS_HELD]
-    assert len(constants()) == 15
+    assert len(constants()) == 14
     assert rows["constant"].told == 1.0
     assert rows["constant"].correct < 0.5, "it foresees every error, and is seldom right"
     assert rows["random"].correct < rows["constant"].correct

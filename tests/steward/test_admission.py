@@ -107,7 +107,8 @@ SEEN_ONCE = behind(accepted=1)
 HINTS: tuple[tuple[str, str, str, bool], ...] = (
     ("a format", *FORMAT, True),
     ("values that the error names", "tool:save error:other arg:size", "give one of S, M for size", True),
-    ("a bound that lowers a figure", "tool:save error:state arg:size", "give at most 5 for size", True),
+    ("a bound of a text's length", "tool:save error:state arg:name", "give at most 5 characters for name", True),
+    ("a bound that one run's figures may have set", "tool:save error:state arg:size", "give at most 5 for size", False),
     ("a figure is never raised", "tool:pay error:invalid_argument arg:amount", "give at least 500 for amount", False),
     ("what was turned down", "tool:grant error:permission arg:role", "give one of admin, owner for role", False),
     ("a payment", "tool:pay error:payment arg:card", "write card as `[A-Z]+-\\d+`", False),
@@ -125,6 +126,11 @@ def test_a_hint_mends_the_call_and_loosens_nothing(trigger: str, action: str, is
     said = {"trigger": trigger, "action": action}
     found = admission_verdict(draft("tool_fix", SEEN_ONCE, said=said), POLICY)
     assert (found.status, "hint" in found.reasons) == ("candidate", is_shown)
+
+
+def test_a_bound_that_two_runs_show_is_a_hint() -> None:
+    said = {"trigger": "tool:save error:state arg:size", "action": "give at most 5 for size"}
+    assert "hint" in admission_verdict(draft("tool_fix", behind(accepted=2), said=said), POLICY).reasons
 
 
 def test_what_failed_more_often_is_no_hint() -> None:

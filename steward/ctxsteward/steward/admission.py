@@ -46,7 +46,7 @@ from ctxsteward.schemas.recommendation import MetaRecommendation, Recommendation
 
 from .drift.rules import Rule, against, own_text, restates, rules_of
 from .harvest.people.claims import is_form_alone
-from .harvest.tools.templates import is_hintable, is_repair
+from .harvest.tools.templates import is_figure, is_hintable, is_repair
 from .observations.observation import KINDS
 from .reconcile.draft import ClaimSupport, Draft, FixAdvice
 
@@ -290,10 +290,9 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> R
     trigger, action = advice
     if backing.obeyed_failed > backing.obeyed_succeeded:
         return RecordStanding("candidate", ("fails_more",))
-    is_hint = backing.obeyed_succeeded + backing.accepted > 0 and is_hintable(
-        trigger, action, policy.reading_tools, policy.tool_arguments
-    )
-    hint = (HINT,) if is_hint else ()
+    times = backing.obeyed_succeeded + backing.accepted
+    mends = is_hintable(trigger, action, policy.reading_tools, policy.tool_arguments)
+    hint = (HINT,) if mends and times > is_figure(action) else ()
     if not backing.recovered:
         return RecordStanding("candidate", ("needs_outcome", *hint))
     if backing.recovered < policy.recoveries:

@@ -1,4 +1,4 @@
-"""What several people mean alike: asked of a person, whatever their words; alone, or as a move of talk, it is nothing."""
+"""What several people mean alike: asked of a person, whatever their words; alone it is nothing."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, sett
 from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, verified
 from ..artifacts.storage import ArtifactStore
 from ..erasure import RecordSupport, SupportPlace, support_of
+from ..harvest.tools.statements import STATEMENTS_EXTRACTOR
 from ..observations.observation import KINDS
 from ..reconcile.claims import IndexedObservation, ObservationBrief, voice_of
 from ..reconcile.draft import Draft
@@ -202,10 +203,12 @@ class RecordEvidence:
         templates = [kind for kind, spec in KINDS.items() if spec.is_template]
         marks = ", ".join("?" * len(templates))
         rows = self._db.rows(
-            f"SELECT claim, session FROM seen WHERE seconds >= ? AND seconds < ? AND kind IN ({marks})",
+            "SELECT claim, session FROM seen WHERE seconds >= ? AND seconds < ? "
+            f"AND kind IN ({marks}) AND extractor <> ?",
             since_seconds,
             until_seconds,
             *templates,
+            STATEMENTS_EXTRACTOR,
         )
         sessions: dict[str, set[str]] = defaultdict(set)
         for claim, session in rows:

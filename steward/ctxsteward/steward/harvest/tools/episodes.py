@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
@@ -36,7 +36,7 @@ from .calls import (
     steps,
 )
 from .error_codes import TRANSIENT, ErrorCode
-from .patterns import RANGES, form_of, is_same_value, told_pattern
+from .patterns import RANGES, form_of, is_same_value, told_bound, told_pattern
 from .templates import ArgumentFix, TextShape, Verb, reshaped
 
 MIN_CHARS = 3
@@ -134,7 +134,7 @@ def related(failed: ToolStep, worked: ToolStep, sources: ValueOrigins) -> bool:
     """Whether the later call is another attempt at the same thing."""
     if failed.arguments is None or worked.arguments is None:
         return True
-    before, after = Counter(_pairs(failed.arguments)), Counter(_pairs(worked.arguments))
+    before, after = Counter(paired_values(failed.arguments)), Counter(paired_values(worked.arguments))
     if any(len(str(value)) > 2 for _, value in before & after):
         return True
     old = [value for _, value in before - after]
@@ -170,14 +170,19 @@ def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrig
             return (_shape_fix(parameter, shape, before, failed, sources),)
     if old != new and (family(old) != family(new) or type(before) is not type(after) or new not in _WEAK):
         return (ArgumentFix(verb="write", what=parameter, source=new),)
-    if isinstance(after, str) and _is_free(after, worked.tool):
-        return ()
-    if isinstance(before, str) and isinstance(after, str) and all(fix.verb == "change" for fix in found):
+    is_free = isinstance(after, str) and _is_free(after, worked.tool)
+    if all(fix.verb in ("change", "fewer") for fix in found):
+        bound = told_bound(failed.answer.text if failed.answer else "", before, after)
+        if bound is not None:
+            return (ArgumentFix(verb="give", what=parameter, source=bound),)
+    if not is_free and isinstance(before, str) and isinstance(after, str) and all(f.verb == "change" for f in found):
         form = form_of(before, after)
         if form is not None and is_same_value(before, after):
             return (ArgumentFix(verb="write", what=parameter, source=form),)
         if form is not None and failed.failure is not None and failed.failure.code == "invalid_argument":
             return (ArgumentFix(verb="give", what=parameter, source=form),)  # another value: a person decides
+    if is_free:
+        return ()
     if not found:
         found = {ArgumentFix(verb="change", what=parameter): None}
     telling = [fix for fix in found if fix.verb != "change"] or list(found)
@@ -191,8 +196,8 @@ def _told(parameter: str, before: object, after: object, failed: ToolStep) -> Ar
     pattern = told_pattern(failed.answer.text if failed.answer else "", before, after)
     if pattern is None:
         return None
-    is_range = pattern.startswith(RANGES)
-    return ArgumentFix(verb="give" if is_range else "write", what=parameter, source=pattern)
+    verb: Verb = "give" if pattern.startswith(RANGES) else "write"
+    return ArgumentFix(verb=verb, what=parameter, source=pattern)
 
 
 def _shape_fix(parameter: str, shape: TextShape, before: str, failed: ToolStep, sources: ValueOrigins) -> ArgumentFix:
@@ -256,7 +261,8 @@ def _count(path: str, counted: Mapping[tuple[str, Leaf], int]) -> int:
     return sum(times for (where, _), times in counted.items() if where == path)
 
 
-def _pairs(arguments: dict[str, object]) -> Iterator[tuple[str, Leaf]]:
+def paired_values(arguments: dict[str, object]) -> Iterator[tuple[str, Leaf]]:
+    """The leaves of arguments, each with its path."""
     for name, value in arguments.items():
         yield from leaves(value, name if is_name(name) else "_")
 
@@ -312,28 +318,6 @@ def _blame(name: str, value: object, message: str, said: frozenset[str]) -> int:
     return score + len((words - _STOP_WORDS) & said)
 
 
-def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[ArgumentFix]:
-    """What another run of the same task, one that succeeded, did where this call failed: the fixes that it shows.
-
-    It is compared with the call of the same tool there that worked and shares most with it; a run that never made that
-    call work has stopped.
-    """
-    calls = steps(passing)
-    worked = [step for step in calls if step.tool == failed.tool and step.works and step.arguments is not None]
-    if not worked or failed.arguments is None:
-        return frozenset((ArgumentFix(verb="stop"),) if not worked else ())
-    mine = Counter(_pairs(failed.arguments))
-    nearest = max(worked, key=lambda step: ((mine & Counter(_pairs(step.arguments or {}))).total(), -step.position))
-    sources = ValueOrigins(passing, calls)
-    before = replace(failed, utterance=-1, answered=-1)  # all that the other run knew came after
-    names = changed_parameters(failed, nearest)
-    if names:
-        return frozenset(fix for name in names for fix in fixes(name, before, nearest, sources))
-    earlier = [step.tool for step in calls[: nearest.position] if step.works and step.tool != failed.tool]
-    first = [ArgumentFix(verb="first", source=tool) for tool in earlier if is_tool(tool)]
-    return frozenset((*first, ArgumentFix(verb="repeat")))
-
-
 @latest
 def value_origins(replayed: ReplayedTranscript) -> ValueOrigins:
     """Who gave which value in a transcript."""
@@ -357,11 +341,6 @@ class ErrorEpisode:
     worked: ToolStep | None
     fixes: tuple[tuple[str | None, tuple[ArgumentFix, ...]], ...]
     """What helped, by parameter (None: none of them)."""
-
-
-def as_it_happened(error: ErrorEpisode) -> ErrorEpisode:
-    """An error as it was when it happened: what the run did later is not known yet."""
-    return replace(error, parameters=blamed_parameters(error.failed), worked=None, fixes=())
 
 
 @latest

@@ -296,10 +296,25 @@ def is_hintable(
     return at is not None and bool(fixes) and at.code not in REFUSED and all(map(_says_again, fixes))
 
 
+def is_figure(advice: str | None) -> bool:
+    """Whether advice names a bound that one run's own figures may have set ("only 4 left"): once is not enough.
+
+    >>> is_figure("give at most 4 for seats"), is_figure("give at most 20 characters for title")
+    (True, False)
+    """
+    return any(
+        fix.verb == "give" and (fix.source or "").startswith("at most") and not (fix.source or "").endswith(_LENGTHS)
+        for fix in parse_action(advice or "")
+    )
+
+
+_LENGTHS = ("characters", "entries")
+
+
 def _says_again(fix: ArgumentFix) -> bool:
     source = fix.source or ""
     if fix.verb == "give":
-        is_raised = source.startswith(("at least", "a multiple")) and not source.endswith(("characters", "entries"))
+        is_raised = source.startswith(("at least", "a multiple")) and not source.endswith(_LENGTHS)
         return not is_raised and not _SWITCHED.search(source)
     return fix.verb in ("drop", "keep", "begin") or (fix.verb == "write" and source not in SWITCHES | FIGURES)
 
