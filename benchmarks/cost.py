@@ -1,4 +1,4 @@
-"""The tables of ``docs/cost.md``: ``evals cost`` on agent runs at three budgets, beside masking baselines.
+"""The tables of ``docs/cost.md``: our builders on agent runs at three budgets, beside masking baselines.
 
 python -m benchmarks.cost DATA... [--write docs/cost.md]   # tau-bench and SWE-agent runs
 """

@@ -306,11 +306,9 @@ def _evidence_panel(left: float, about: str, lines: Sequence[EvidenceLine]) -> I
 
 
 def question_svg() -> str:
-    """The beginning of the demo as a terminal shows it: one question, two prompts."""
+    """The beginning of the demo as a terminal shows it: bills, and one question to two prompts."""
     rows = demo_told().splitlines()
-    start, end = (
-        next(at for at, row in enumerate(rows) if title in row) for title in ("1  One question", "2  What comes")
-    )
+    start, end = (next(at for at, row in enumerate(rows) if title in row) for title in ("1  A day of", "3  What comes"))
     console = _recording(80)
     for row in rows[start : end - 1]:
         console.print(Text.from_ansi(row.rstrip()), no_wrap=True)

@@ -15,7 +15,7 @@ PRINTED = {
     "agent_loop": """
 in the excerpt: False
 answer: 213 orders used up its retry budget of 2, now without pg-replica-3
-13632 characters in the log, 405 tokens in the request
+13632 characters in the log, 382 tokens in the request
 """,
     "chat_service": """
 123 messages in the log, 277 of 500 tokens sent

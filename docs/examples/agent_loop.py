@@ -7,7 +7,7 @@
 
 import json
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store, resolve_reference, resolve_reference_tool
+from ctxsteward.envelope import Budgets, open_store, resolve_reference, resolve_reference_tool
 
 PARAMETERS = {"type": "object", "properties": {"service": {"type": "string"}}, "required": ["service"]}
 READ_LOG = {"type": "function", "function": {"name": "read_log", "parameters": PARAMETERS}}
@@ -19,7 +19,7 @@ def read_log(service: str) -> str:
     return "\n".join(lines)
 
 
-def fake_model(messages: list[dict], tools: list[dict]) -> dict:
+def fake_model(model: str, messages: list[dict], tools: list[dict]) -> dict:
     asked = [message for message in messages if message["role"] == "assistant"]
     if not asked:
         return call("call-1", "read_log", service="orders")
@@ -35,23 +35,22 @@ def call(call_id: str, name: str, **arguments: str) -> dict:
 
 
 def main() -> None:
-    tools = [READ_LOG, resolve_reference_tool()]
-    session = open_store("memory:").session("run-1", system="You are on call.", tools=tools)
-    builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=12_000, arrival_cap_tokens=300))
-    session.append({"role": "user", "content": "Why did orders fail?"})
-    while True:
-        message = fake_model(**builder.build(session).render("openai-chat"))
-        session.append(message)
-        if not message.get("tool_calls"):
-            break
-        for tool_call in message["tool_calls"]:
-            name, arguments = tool_call["function"]["name"], json.loads(tool_call["function"]["arguments"])
-            result = read_log(**arguments) if name == "read_log" else resolve_reference(session, **arguments)
-            session.append({"role": "tool", "tool_call_id": tool_call["id"], "content": result})
-    envelope = builder.build(session)
-    whole = session.resolve("tool:1").parts[0].text
-    print("answer:", message["content"])
-    print(len(whole), "characters in the log,", envelope.section("dynamic").tokens, "tokens in the request")
+    chat = open_store("memory:").chat(
+        "run-1",
+        model="gpt-4o",
+        system="You are on call.",
+        tools=[READ_LOG, resolve_reference_tool()],
+        budgets=Budgets(dynamic_tokens=12_000, arrival_cap_tokens=300),
+    )
+    with chat.turn("Why did orders fail?") as turn:
+        while not turn.is_finished:
+            for asked in turn.finish(fake_model(**turn.request)):
+                arguments = json.loads(asked.arguments)
+                is_ours = asked.name == "resolve_reference"
+                turn.answer(asked, resolve_reference(chat.session, **arguments) if is_ours else read_log(**arguments))
+    whole = chat["tool:1"].parts[0].text
+    print("answer:", turn.reply.text)
+    print(len(whole), "characters in the log,", turn.envelope.section("dynamic").tokens, "tokens in the request")
 
 
 if __name__ == "__main__":

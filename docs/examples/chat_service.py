@@ -7,7 +7,7 @@
 
 from types import SimpleNamespace
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, open_store
+from ctxsteward.envelope import Budgets, open_store
 
 
 class FakeClient:
@@ -22,21 +22,18 @@ class FakeClient:
 
 
 store = open_store("memory:")  # "file:./context" keeps it
-builder = EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=500))
+budgets = Budgets(dynamic_tokens=500)
 client = FakeClient()
 
 
-def answer(chat: str, text: str, message_id: str) -> str:
+def answer(chat_id: str, text: str, message_id: str) -> str:
     """Handle one request. A retry with the same id appends nothing twice."""
-    session = store.session(chat, system="You are the assistant of a bicycle workshop.")
-    session.append({"role": "user", "content": text}, id=message_id)
-    envelope = builder.build(session)
-    dynamic = envelope.section("dynamic")
-    assert dynamic.tokens <= dynamic.budget_tokens
-    reply = client.chat.completions.create(model="gpt-4o", **envelope.render("openai-chat"))
-    content = reply.choices[0].message.content
-    session.append({"role": "assistant", "content": content}, id=f"{message_id}-reply")
-    return content
+    system = "You are the assistant of a bicycle workshop."
+    chat = store.chat(chat_id, model="gpt-4o", system=system, budgets=budgets)
+    with chat.turn(text, id=message_id) as turn:
+        if not turn.is_finished:
+            turn.finish(client.chat.completions.create(**turn.request))
+    return turn.reply.text
 
 
 def main() -> None:
@@ -44,13 +41,13 @@ def main() -> None:
     answer("chat-1", "My bicycle is a Kestrel K7, frame number FN-20417.", "m-frame")
     for number in range(1, 60):
         answer("chat-1", f"Day {number}: I rode {number + 10} km, and the chain made a noise.", f"m-{number}")
-    session = store.session("chat-1")
-    session.append({"role": "user", "content": "What was my frame number again?"}, id="m-60")
-    envelope = builder.build(session)
-    dynamic = envelope.section("dynamic")
-    print(len(session), "messages in the log,", dynamic.tokens, "of", dynamic.budget_tokens, "tokens sent")
+    chat = store.chat("chat-1", model="gpt-4o", budgets=budgets)
+    with chat.turn("What was my frame number again?", id="m-60") as turn:
+        dynamic = turn.envelope.section("dynamic")
+        print(len(chat), "messages in the log,", dynamic.tokens, "of", dynamic.budget_tokens, "tokens sent")
+        turn.finish(client.chat.completions.create(**turn.request))
     print("the frame number is in the request:", "FN-20417" in dynamic.text)
-    print("and in the log, word for word:", session.resolve("§3").text)
+    print("and in the log, word for word:", chat["§3"].text)
 
 
 if __name__ == "__main__":

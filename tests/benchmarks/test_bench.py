@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from benchmarks import transcripts, unit_costs
+from benchmarks import unit_costs
 from benchmarks.bench import BENCHES, main
-from benchmarks.conversations import conversation
 from benchmarks.rows import BenchmarkRow, row
 
 ROOT = Path(__file__).parents[2]
@@ -60,20 +57,6 @@ def test_a_bench_yields_rows_of_its_name() -> None:
     assert rows[1].ok is True
 
 
-def test_without_data_the_transcripts_say_that_they_were_skipped(tmp_path: Path) -> None:
-    for data in (None, tmp_path / "not there"):
-        (skipped,) = transcripts.run(data)
-        assert (skipped.value, skipped.ok) == ("-", None)
-        assert "skipped" in skipped.what
-
-
-def test_a_folder_that_is_not_there_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["import", "--data", "nowhere"])
-    assert stopped.value.code == 2
-    assert "--data nowhere: no such folder" in capsys.readouterr().err
-
-
 def test_a_missed_bar_is_exit_code_1_and_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,33 +68,3 @@ def test_a_missed_bar_is_exit_code_1_and_is_named(
     monkeypatch.setitem(BENCHES, "slow", bench)
     assert main(["slow"]) == 1
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["MISSED", "ok", "5"]
-
-
-@pytest.mark.parametrize("names", [["wram"], ["transcripts", "wram"]])
-def test_an_unknown_name_is_exit_code_2_with_the_known_ones(
-    names: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(names)
-    out, error = capsys.readouterr()
-    assert (stopped.value.code, out) == (2, "")
-    assert (
-        "wram: no such benchmark; one of: import, warm, cold, first, journal, store, outage, audit, selection, cards, "
-        "transcripts" in error
-    )
-
-
-def test_the_module_runs_as_a_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.bench", "transcripts"], capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("transcripts")
-
-
-def test_the_conversation_for_timing_is_seeded_and_repeats_no_message() -> None:
-    messages = conversation(200)
-    assert messages == conversation(200)
-    assert messages != conversation(200, seed=8)
-    assert len({message["content"] for message in messages}) == 200
-    assert [message["role"] for message in messages[:3]] == ["user", "assistant", "user"]

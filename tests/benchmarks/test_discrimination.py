@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.discriminate import GateColours, discriminated, discrimination_block, findings, main
-from ctxsteward.evals.subjects.registry import OURS
+from benchmarks.discriminate import GateColours, findings, main
 from ctxsteward.evals.suites.gates import shipped_gates
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "discrimination.md"
@@ -33,24 +32,6 @@ def test_what_the_colours_say_of_the_gates_and_of_us() -> None:
         "- 4 gates can be asked of others, 2 look behind the messages at what only our product has.",
         "- Red for nobody: made `blind`. Red for ours: made `lost`.",
         "- A figure that some baseline has better than ours within its budget: made `lost`, made `cost`.",
-    ]
-
-
-@pytest.mark.soak
-def test_a_window_is_red_where_history_is_asked_for_and_ours_is_not() -> None:
-    subjects = (OURS, "window", "everything")
-    rows = {one.metric: one for one in discriminated(("verbatim", "cache"), subjects, scenarios=2)}
-
-    assert set(rows) == {*shipped_gates()["verbatim"], *shipped_gates()["cache"]}
-    assert rows["earlier_shown"].colours["window"] == "red"
-    assert rows["earlier_shown"].colours["everything"] == "green"
-    assert rows["within_budget"].colours["everything"] == "red"
-    assert rows["earlier_reachable"].colours["window"] == "unscored"
-    assert {rows[name].colours[OURS] for name in ("last_assistant", "last_user", "within_budget")} == {"green"}
-    assert not rows["sealed"].is_asked
-    lines = list(discrimination_block(list(rows.values()), subjects, 2))
-    assert [line for line in lines if line.startswith("| verbatim | `within_budget` at least 1 |")] == [
-        "| verbatim | `within_budget` at least 1 | all others |"
     ]
 
 

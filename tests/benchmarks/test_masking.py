@@ -12,11 +12,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from benchmarks.masking import (
-    HINDSIGHT,
     MASK,
     MaskedRun,
     cheapest,
-    cheapest_boundaries,
     every_step,
     every_ten_steps,
     masking_of,
@@ -31,7 +29,7 @@ from ctxsteward.evals.cost import EVERYTHING, OURS, everything, measure, missed_
 from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, openai_faults
 from ctxsteward.evals.replay import files_of, read_run
 
-from ..evals.test_cost import SIZER, TASK, agent_run, booking, builder, run_of, written
+from ..evals.test_cost import SIZER, TASK, agent_run, booking, builder, run_of
 from ..examples import examples
 from ..needs import PUBLIC_DATA
 
@@ -117,15 +115,6 @@ def test_random_steps_leave_the_task_and_the_newest_step_and_stay_out(steps: int
     assert prompts == random_steps_out(masking_of(run, SIZER))
 
 
-def test_no_masking_schedule_beats_hindsight(tmp_path: Path) -> None:
-    runs = written(tmp_path, *(agent_run(n, 90) for n in (3, 14, 31)))
-    rows = measure([runs], {OURS: builder(dynamic_tokens=900)}, baselines=strategies)
-    priced = {row.strategy: row.priced_tokens for row in rows}
-    assert priced[EVERYTHING] >= priced[HINDSIGHT]
-    assert priced["mask every step"] > priced[HINDSIGHT]
-    assert priced["mask every 10 steps"] > priced[HINDSIGHT]
-
-
 # -- the cheapest schedule -----------------------------------------------------------------------------------------
 
 
@@ -188,18 +177,6 @@ def test_no_schedule_costs_less(messages: list[dict[str, Any]], prices: Prices, 
     eligible = list(sizes_of(masking, SIZER).eligible)
     least = min(price_of(masking, masking.prompts(one), prices) for one in schedules(eligible))
     assert abs(price_of(masking, cheapest(masking, SIZER, prices), prices) - least) < 1e-6
-
-
-@settings(max_examples=examples(50))
-@given(messages=runs(), prices=PRICES)
-def test_the_boundary_never_moves_back_and_never_beyond_what_may_be_masked(
-    messages: list[dict[str, Any]], prices: Prices
-) -> None:
-    (transcript,) = parse_transcripts(json.dumps(messages))
-    sizes = sizes_of(masking_of(read_run(transcript, {}, SIZER), SIZER), SIZER)
-    boundaries = cheapest_boundaries(sizes, prices)
-    assert boundaries == sorted(boundaries)
-    assert all(found <= most for found, most in zip(boundaries, sizes.eligible, strict=True))
 
 
 @settings(max_examples=examples(100))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,8 +12,8 @@ import pytest
 
 from benchmarks.canary_chats import CanaryScenario
 from benchmarks.conversations import conversation
-from benchmarks.libraries import AdapterProcess, LibraryFailed, canonical
-from benchmarks.peer_adapter import PEERS, answered, refuse
+from benchmarks.libraries import AdapterProcess, canonical
+from benchmarks.peer_adapter import PEERS
 from benchmarks.peers import (
     EVERYTHING,
     NAME,
@@ -24,7 +23,6 @@ from benchmarks.peers import (
     calls_of,
     columns,
     figures_table,
-    main,
     measure,
     peers,
     peers_block,
@@ -41,7 +39,7 @@ from ctxsteward.evals.replay import AgentRun
 from ctxsteward.evals.subjects import Task
 from ctxsteward.evals.subjects.registry import NamedSubject
 
-from ..evals.subjects.talks import TALK, FunctionSubject, last_call, moments
+from ..evals.subjects.talks import FunctionSubject
 from ..needs import LIBRARIES, PUBLIC_DATA
 
 ROOT = Path(__file__).parents[2]
@@ -199,39 +197,7 @@ def test_a_peer_that_fails_is_not_scored_and_says_why(kind: str, why: str, fake:
     assert why in (made.unscored.get("all"), made.unscored.get("cost"))
 
 
-def test_a_python_that_does_not_start_is_not_scored(tmp_path: Path) -> None:
-    made = measure("none", lambda: AdapterProcess("none", tmp_path / "python"), inputs(), SIZER)
-    assert made.unscored == {"all": f"none: {tmp_path / 'python'} does not start: No such file or directory"}
-
-
-def test_a_peer_that_has_ended_fails_by_name(fake: Callable[..., AdapterProcess]) -> None:
-    dialogue = fake("dies").open(SMALL, len)
-    for _ in range(2):
-        with pytest.raises(LibraryFailed, match="dies: its process ended with 3"):
-            dialogue.prompt()
-
-
-def test_a_python_named_from_here_is_found_from_the_empty_home(
-    fake: Callable[..., AdapterProcess], tmp_path: Path
-) -> None:
-    fake().close()
-    process = AdapterProcess("works", Path(os.path.relpath(sys.executable)), adapter=tmp_path / "fake.py")
-    try:
-        assert process.open(SMALL, len).version == "1.0"
-    finally:
-        process.close()
-
-
 # -- the adapter -----------------------------------------------------------------------------------------------------
-
-
-def test_an_adapter_does_not_know_what_it_is_not_asked() -> None:
-    assert answered(next(iter(PEERS.values())), {}, {"op": "sing"}) == {"error": "unknown request 'sing'"}
-
-
-def test_an_adapter_is_offline() -> None:
-    with pytest.raises(OSError, match="offline"):
-        refuse(("127.0.0.1", 9))
 
 
 def test_an_adapter_imports_nothing_of_ours() -> None:
@@ -268,19 +234,6 @@ def test_what_fits_the_budget_comes_back_as_it_went_in(name: str) -> None:
     assert [parsed(wire) for wire in sent.messages] == [parsed(wire) for wire in wires]
     assert list(asked.messages)[-1] == said("user", "Why?")
     assert len(asked.messages) == len(wires) + 1
-
-
-@pytest.mark.skipif(not PYTHON.is_file(), reason=LIBRARIES)
-@pytest.mark.parametrize("name", ["langchain-trim", "agent-framework", "pydantic-ai-window"])
-def test_a_library_sends_less_of_what_does_not_fit(name: str) -> None:
-    long = tuple({**wire, "content": f"{wire['content']} " * 12} for wire in TALK * 4)
-    process = AdapterProcess(name, PYTHON)
-    try:
-        sent = last_call(moments(process, long, budget_tokens=1_000)).prompt.messages
-    finally:
-        process.close()
-    assert 0 < len(sent) < len(long) - 1
-    assert all(wire in long for wire in sent if wire["role"] != "system")
 
 
 # -- the table -------------------------------------------------------------------------------------------------------
@@ -324,33 +277,6 @@ def test_the_table_of_the_page_is_generated_and_whole() -> None:
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("args", "names"),
-    [
-        pytest.param([], "--data", id="no data"),
-        pytest.param(["--data", "nowhere"], "no folder tau_bench_airline", id="no such folder"),
-        pytest.param(["--data", "nowhere", "ourz"], "unknown subject 'ourz'; one of: everything, ours", id="unknown"),
-        pytest.param(["--data", "DATA", "--python", "nowhere"], "no such file; run `make peers` first", id="no peers"),
-        pytest.param(
-            ["--data", "DATA", "--python", sys.executable, "--write", "DATA/page.md"], "<!-- peers -->", id="no place"
-        ),
-        pytest.param(
-            ["--data", "DATA", "--python", sys.executable, "ours"], "no transcripts in this folder", id="empty"
-        ),
-    ],
-)
-def test_bad_input_is_one_error_and_exit_code_2(
-    args: list[str], names: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for folder in ("tau_bench_airline", "swe_agent"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "page.md").write_text("no markers")
-    with pytest.raises(SystemExit) as stopped:
-        main([arg.replace("DATA", str(tmp_path)) for arg in args])
-    assert stopped.value.code == 2
-    assert names in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=PUBLIC_DATA)

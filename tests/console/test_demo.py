@@ -12,6 +12,15 @@ from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.commands import demo as story
+from ctxsteward.console.commands.demo_windows import (
+    CLEARED,
+    KEPT_MESSAGES,
+    KEPT_RESULTS,
+    SUMMARY_TOKENS,
+    WindowRow,
+    clear,
+    summarize,
+)
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.testing import FirstLine
 
@@ -27,6 +36,7 @@ KEYS = [
     "sent_priced_tokens",
     "window_tokens",
     "window_priced_tokens",
+    "dollars",
     "over_budget_calls",
     "openai_valid_calls",
     "anthropic_valid_calls",
@@ -90,12 +100,64 @@ def test_the_window_it_is_compared_with_is_the_newest_that_fits(told: Told) -> N
         start = next((at for at in fits if entries[at].message.role != "tool"), step)
         sent += head + sum(tokens[start:])
         if call == story.ASKED_AT:
-            assert run.asked_window is not None
-            asked = run.asked_window
-            assert (call - start, head + sum(tokens[start:])) == (len(asked.entries), asked.prompt_tokens)
-            assert run.asked_window.text.startswith(f"{entries[start].ref} ")
-    assert run.window.sent_tokens == sent == told.summary["window_tokens"]
+            asked = run.asked_windows[0]
+            assert (call - start, head + sum(tokens[start:])) == (len(asked.rows), asked.prompt_tokens)
+            assert asked.text.startswith(f"{entries[start].ref} ")
+    assert run.windows[0].sent_tokens == sent == told.summary["window_tokens"]
     assert sent < told.summary["full_history_tokens"]
+
+
+def test_money_comes_first_and_ours_costs_least_of_those_that_hold_the_answer(told: Told) -> None:
+    dollars = told.summary["dollars"]
+    assert list(dollars) == ["whole history", "sliding window", "summary", "tool results cleared", "ctxsteward"]
+    assert min(dollars, key=dollars.get) == "ctxsteward"
+    assert max(dollars, key=dollars.get) == "whole history"
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["demo", "--store", "memory:"])
+    first = result.stdout.partition("2  One question")[0]
+    rows = {line.split("  ")[1].strip(): line.split()[-1] for line in first.splitlines() if "$" in line}
+    assert {name: answer for name, answer in rows.items() if name} == {
+        "whole history": "yes",
+        "sliding window": "no",
+        "summary": "no",
+        "tool results cleared": "yes",
+        "ctxsteward": "yes",
+    }
+
+
+ROWS = [
+    WindowRow(f"§{at}", role, f"Message {at} is here. And it goes on.", 100)
+    for at, role in enumerate(("user", "assistant", "tool", "tool", "assistant") * 6, 1)
+]
+COUNTER = story.make_builder().counter
+
+
+def test_a_summary_takes_the_place_of_all_but_the_newest_messages() -> None:
+    rows, shown = summarize(ROWS, 2_000, COUNTER)
+    summary, *kept = rows
+    assert [row.key for row in kept] == [row.key for row in ROWS[-len(kept) :]]
+    assert kept[0].role != "tool"
+    assert len(kept) >= KEPT_MESSAGES
+    assert summary.text.splitlines()[1] == "- Message 1 is here."
+    assert summary.tokens <= SUMMARY_TOKENS + 20
+    assert shown == 100 * (len(ROWS) - len(kept))
+    assert summarize(ROWS[:10], 2_000, COUNTER) == (ROWS[:10], 0)
+
+
+def test_a_second_summary_goes_on_from_the_first() -> None:
+    first, _ = summarize(ROWS, 2_000, COUNTER)
+    again, _ = summarize([*first, *ROWS], 2_000, COUNTER)
+    assert "- Message 1 is here." in again[0].text
+    assert "- Message 11 is here." in again[0].text
+
+
+def test_clearing_keeps_texts_and_the_newest_results() -> None:
+    rows, shown = clear(ROWS, 2_000, COUNTER)
+    assert shown == 0
+    assert [row.text for row in rows if row.role != "tool"] == [row.text for row in ROWS if row.role != "tool"]
+    results = [row.text == CLEARED for row in rows if row.role == "tool"]
+    assert results == [True] * (len(results) - KEPT_RESULTS) + [False] * KEPT_RESULTS
+    assert clear(rows, 100, COUNTER).rows == rows
+    assert clear(ROWS, 3_000, COUNTER).rows == ROWS
 
 
 def test_a_window_that_holds_the_answer_as_well_is_found_out() -> None:
@@ -137,6 +199,7 @@ def test_the_story_fits_the_terminal_without_colour() -> None:
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     for word in (
+        "A day of 129 calls of gpt-4o",
         "One question, two prompts",
         "nothing",
         "40 of 250",

@@ -16,7 +16,6 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
-from ctxsteward.evals.cost import EVERYTHING, OURS, CostRow
 from ctxsteward.evals.suites.catalogue import NAMES
 from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup
 from ctxsteward.evals.suites.results import play_one
@@ -305,63 +304,3 @@ def test_survival_is_an_object_a_budget_and_strategy_and_a_table_for_people(monk
     assert "updates, dev: 96 statements shown, % / stale" in out
     assert "compactions per user turn" in out
     assert max(map(len, out.splitlines())) <= 80
-
-
-# -- cost ----------------------------------------------------------------------------------------------------
-
-
-ROOT = Path(__file__).parents[2]
-
-
-def agent_run(steps: int) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "Find out why the import fails."}]
-    for n in range(steps):
-        call = {"id": f"c{n}", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": f"line {n} of the log " * 12})
-    return [*messages, {"role": "assistant", "content": "It was the disk."}]
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("runs") / "run.json"
-    path.write_text(json.dumps(agent_run(16)), encoding="utf-8")
-    return str(path)
-
-
-def test_cost_is_an_object_a_row_with_stable_keys(runs: str) -> None:
-    rows = [json.loads(line) for line in run("cost", runs, "--json").stdout.splitlines()]
-    assert {tuple(row) for row in rows} == {("suite", "dynamic_tokens", *CostRow._fields)}
-    assert rows[0]["strategy"] == OURS
-    everything = next(row for row in rows if row["strategy"] == EVERYTHING)
-    assert (everything["calls"], everything["raw_ratio"], everything["dynamic_tokens"]) == (17, 1.0, 900)
-
-
-def test_cost_is_a_table_for_people_that_fits_a_terminal(runs: str) -> None:
-    out = run("cost", runs, COLUMNS="80").stdout
-    assert "openai: 1 runs, 17 calls, budget 900 tokens" in out
-    assert EVERYTHING in out
-    assert max(map(len, out.splitlines())) <= 80
-
-
-def test_prices_and_block_are_taken_as_given(runs: str) -> None:
-    def everything(*args: str) -> float:
-        rows = [json.loads(line) for line in run("cost", runs, "--json", *args).stdout.splitlines()]
-        return float(next(row["priced_tokens"] for row in rows if row["strategy"] == EVERYTHING))
-
-    raw = everything("--cached-price", "1")
-    assert everything("--cache-block", "10000000") == raw
-    assert everything("--cache-block", "0") < everything() < raw < everything("--write-price", "5")
-
-
-def test_the_gate_says_what_was_missed(runs: str) -> None:
-    """Where a cached token is free, sending everything can hardly be beaten."""
-    assert run("cost", runs, "--gate").stderr == ""
-    missed = run("cost", runs, "--gate", "--cached-price", "0", "--cache-block", "0", code=1)
-    assert missed.stderr.startswith("ctxsteward: gate: openai: cache-priced tokens to sending everything: ")
-    assert missed.stderr.endswith(", held to ≤ 1.05\n")
-
-
-def test_folders_and_files_are_taken_together(runs: str) -> None:
-    rows = [json.loads(line) for line in run("cost", runs, str(Path(runs).parent), "--json").stdout.splitlines()]
-    assert {row["runs"] for row in rows} == {2}

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from shutil import copy, copytree
@@ -137,9 +138,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 
 @pytest.fixture(scope="module")
-def untouched(folder: Folder) -> set[tuple[str, int]]:
-    """What is in the folder, and is to stay: no command of these tests may change it."""
-    return folder.contents()
+def untouched(folder: Folder) -> Iterator[None]:
+    """What is in the folder has to stay: all commands of these tests together change nothing."""
+    before = folder.contents()
+    yield
+    assert folder.contents() ^ before == set()
 
 
 def refused(args: list[str], says: str) -> str:
@@ -154,7 +157,7 @@ def refused(args: list[str], says: str) -> str:
 
 @pytest.mark.parametrize(("group", "case"), [(group, case) for group in CASES for case in CASES[group]])
 def test_bad_input_is_one_line_that_names_it(
-    group: str, case: str, folder: Folder, untouched: set[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+    group: str, case: str, folder: Folder, untouched: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if group == "mcp":
         pytest.importorskip("mcp")
@@ -163,7 +166,6 @@ def test_bad_input_is_one_line_that_names_it(
     words = shlex.split(args)
     words += [word for option, given in MORE.get(group, {}).items() if option not in words for word in (option, given)]
     refused([folder.words.get(word, word) for word in words], says)
-    assert folder.contents() ^ untouched == set()
 
 
 EARLY = [*CASES["early"].values(), *CASES["service"].values(), *CASES["early night"].values()]

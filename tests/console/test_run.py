@@ -167,13 +167,6 @@ def test_a_model_structures_the_compactions_of_a_run_and_what_that_took_is_told(
         assert {bullet.section for bullet in store.session("one").state.bullets} >= {"decisions", "technical"}
 
 
-def test_run_again_it_asks_nobody_and_says_the_same(folder: Path) -> None:
-    first = run(*SCRIPTED, "--json").stdout
-    (folder / "replies.yaml").write_text("replies: []\n", encoding="utf-8")
-
-    assert run(*SCRIPTED, "--json").stdout == first
-
-
 def test_a_recording_plays_the_same_run_again(folder: Path) -> None:
     first = json.loads(run(*SCRIPTED, "--json", "--record", "again.jsonl").stdout)
     again = run("run", "tea.yaml", "--script", "again.jsonl", *TOPIC, "--session", "again", "--json").stdout

@@ -34,7 +34,6 @@ from ctxsteward.console.pages.sessions import (
     quoted,
     sessions_page,
 )
-from ctxsteward.console.pages.site import VIEWS
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store, past_calls
 from ctxsteward.envelope.compaction.losses import text_of
 from ctxsteward.envelope.transcripts.files import read_transcripts
@@ -741,11 +740,6 @@ def test_only_what_is_shown_is_shown(store: Store) -> None:
     assert site.answer("sessions", {}).body.count(b"<tr>") == 2  # the head, and `other`
     with pytest.raises(ReferenceNotFound):
         site.reading("demo")
-
-
-def test_every_view_has_a_route_and_a_template() -> None:
-    assert set(VIEWS) == set(ROUTES)
-    assert all((TEMPLATES / template).is_file() for template, _ in VIEWS.values())
 
 
 def test_a_browser_runs_the_pages_from_the_disk(pages: Path, tmp_path: Path) -> None:

@@ -258,7 +258,7 @@ CASES = {
     "a tool with NaN": Case(lambda: opened(tools=[{"name": float("nan")}]), InputError, "finite"),
     "a tool with a lone surrogate": Case(lambda: opened(tools=[{"name": "\ud800"}]), InputError, "surrogate"),
     # the builder
-    "an unknown model": Case(lambda: EnvelopeBuilder(model="gpt-9"), UnknownModel, "'gpt-9'; pass tokenizer="),
+    "an unknown model": Case(lambda: EnvelopeBuilder(model="gpt-9"), UnknownModel, "'gpt-9'; did you mean gpt-5"),
     "a model without a name": Case(lambda: EnvelopeBuilder(model=""), UnknownModel, "unknown model ''"),
     "an unknown tokenizer": Case(lambda: EnvelopeBuilder(tokenizer="p50k_base"), InputError, "o200k_base"),
     "an unknown provider": Case(lambda: _render("cohere"), InputError, "'cohere'; one of: openai-chat"),
@@ -267,7 +267,7 @@ CASES = {
     ),
     # stores
     "an unknown scheme": Case(lambda: open_store("ftp://host/x"), InputError, "s3://BUCKET/PREFIX, postgresql://"),
-    "no scheme": Case(lambda: open_store("./.ctxsteward"), InputError, "'./.ctxsteward'"),
+    "no scheme": Case(lambda: open_store("ctxsteward"), InputError, "'ctxsteward'; use ./PATH"),
     "a file store without a path": Case(lambda: open_store("file:"), InputError, "file:PATH"),
     "a memory store with a path": Case(lambda: open_store("memory:x"), InputError, "memory:"),
     "nothing": Case(lambda: open_store(""), InputError, "file:PATH, s3://BUCKET/PREFIX, postgresql://"),

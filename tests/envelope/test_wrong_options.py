@@ -74,7 +74,6 @@ CASES = {
     "an empty id": Case(enter(""), "session '' is not usable as an id"),
     "a tenant that is None": Case(enter("s", tenant=None), "tenant None is not usable as an id"),
     "a principal that is a number": Case(enter("s", principal=5), "`principal` is 5; write a text"),
-    "a project that is a number": Case(enter("s", project=5), "project 5 is not usable as an id"),
     # builders
     "model is a number": Case(build_with(model=4), "model is int; pass a model's name"),
     "tokenizer is a number": Case(build_with(tokenizer=4), "tokenizer is int; pass 'o200k_base'"),
@@ -135,7 +134,6 @@ CASES = {
     "a session's system is one block": Case(session_with(system={"type": "text"}), "system is dict; pass text"),
     "a session's tools is a text": Case(session_with(tools="look"), "tools is str; pass a list of tool schemas"),
     "a session's counter is a name": Case(session_with(counter="o200k_base"), "counter is str; pass Counter("),
-    "a session's project is a number": Case(session_with(project=4), "project 4 is not usable as an id"),
     # budgets
     "budgets of a text": Case(lambda: Budgets(dynamic_tokens="many"), "`budgets.dynamic_tokens` is 'many'"),
     "budgets of a fraction of a token": Case(lambda: Budgets(meta_tokens=1.5), "`budgets.meta_tokens` is 1.5"),

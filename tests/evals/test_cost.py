@@ -1,4 +1,4 @@
-"""Runs, prices and rows of `evals cost`."""
+"""Runs, prices and rows of `evals.cost`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def test_a_folder_is_its_transcripts_in_order(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_transcripts_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no transcripts in this folder; expected files that end in \.json"):
+    with pytest.raises(
+        InputError, match=r"no transcripts in this folder; name files, or a folder with \.jsonl or \.json"
+    ):
         files_of([tmp_path])
 
 

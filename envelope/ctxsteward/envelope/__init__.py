@@ -6,6 +6,7 @@
     envelope = EnvelopeBuilder(model="gpt-4o").build(session)
     client.chat.completions.create(model="gpt-4o", **envelope.render("openai-chat"))
 
+or turn by turn: ``store.chat("s-42", model="gpt-4o")`` (`integrations.chat`);
 or around a client that is handed whole histories: ``client = wrap(OpenAI(), store)`` (`integrations`).
 
 Importing this reads no clock, file or environment and loads no tokenizer, model or SDK.
@@ -21,6 +22,7 @@ from ctxsteward.schemas import (
 )
 
 if TYPE_CHECKING:
+    __version__: str
     from .building.builder import EnvelopeBuilder as EnvelopeBuilder
     from .building.past_calls import past_calls as past_calls
     from .building.rebuild import rebuild as rebuild
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
 else:  # A name is loaded at its first use, so that importing the package costs next to nothing.
     import lazy_loader
 
-    __getattr__, __dir__, __all__ = lazy_loader.attach(
+    _load, __dir__, __all__ = lazy_loader.attach(
         __name__,
         submod_attrs={
             "building.builder": ["EnvelopeBuilder"],
@@ -82,3 +84,10 @@ else:  # A name is loaded at its first use, so that importing the package costs 
         },
     )
     __all__ += ["CompressionReport", "ContextError", "Finding", "InputError"]
+
+    def __getattr__(name: str) -> object:
+        if name != "__version__":
+            return _load(name)
+        from importlib.metadata import version
+
+        return version("ctxsteward")

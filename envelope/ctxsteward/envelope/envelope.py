@@ -100,6 +100,11 @@ class Envelope:
     seal: SealDocument | None = None
     """Who built it, where: checked by `seal.verify_seal`. A preview has none."""
 
+    def __repr__(self) -> str:
+        dynamic = self.sections["dynamic"]
+        counts = f"{self.tokens:,} tokens, dynamic {dynamic.tokens:,} of {dynamic.budget_tokens:,}"
+        return f"<Envelope {self.address[:12]} of {self.session}: {counts}, findings {len(self.findings)}>"
+
     def section(self, name: str) -> Section:
         """One section: system, static, meta or dynamic; raises `InputError` for another name."""
         if name not in self.sections:

@@ -1,4 +1,4 @@
-"""The store of an application (`open_store`, `Store`): it opens sessions, profiles, facts and cards, and composes them.
+"""The store of an application (`open_store`, `Store`): it opens sessions, profiles and cards, and composes them.
 
     open_store("file:./.ctxsteward")            one folder: journal, objects, keys
     open_store("s3://bucket/prefix", journal="/var/lib/app/journal", keys=MasterKeys(…))
@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError
 from ctxsteward.schemas.arguments import check_argument
@@ -50,8 +50,10 @@ if TYPE_CHECKING:
     from ctxsteward.store.replication.write_behind import WriteBehind, WriteBehindStatus
 
     from .cards import CardIndex, CardMaker, StoreCards
+    from .integrations.chat import Chat, ChatOptions
     from .recall.earlier_sessions import EarlierSessions
 
+KeptT = TypeVar("KeptT")
 CARDS_FILE = "cards.sqlite"
 """The index of context cards, beside the journal."""
 CLOSE_SECONDS = 5.0
@@ -95,13 +97,14 @@ class Store(Backend):
         self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
         self.fact_lookup: FactLookup = FactLookup(
-            lambda profile, tenant: self.facts(profile, tenant=tenant),
+            lambda profile, tenant: FactStore(self, profile, tenant),
             wait_seconds=WAIT_SECONDS if write_behind else None,
             erasures=self.erasures,
             sessions=self,
         )
-        """How sessions of this store learn what is known about their users."""
+        """How sessions of this store ask the object store without waiting for a dead one."""
         self._earlier: EarlierSessions | None = None
+        self._kept: dict[type, object] = {}
         if write_behind:
             from ctxsteward.store.replication.write_behind import WriteBehind
 
@@ -116,10 +119,6 @@ class Store(Backend):
         from ctxsteward.store.profiles.versions import ProfileVersions
 
         return ProfileVersions(self, name, checked_name("tenant", tenant))
-
-    def facts(self, profile: str, *, tenant: str = "default") -> FactStore:
-        """What is known about single users, projects and sessions of this profile."""
-        return FactStore(self, profile, checked_name("tenant", tenant))
 
     def earlier_sessions(self) -> EarlierSessions:
         """What principals said in the sessions of this store, for those that ask (`memory`)."""
@@ -138,12 +137,10 @@ class Store(Backend):
         tools: Sequence[Wire] | None = (),
         system: str | Sequence[str | Wire] | None = (),
         counter: Counter | None = None,
-        project: str | None = None,
         memory: MemoryScope | None = None,
     ) -> Session:
         """Open a session for writing, or create it. `system` and `tools` are the application's own, and trusted.
 
-        With a `project` it is shown what is known about that, too; a session keeps the one it was last opened for.
         With ``memory="principal"`` its user turns are searched in what their principal said in earlier sessions.
 
         A session keeps the profile it was created with. Where the journal lies outside the store, this machine becomes
@@ -152,7 +149,7 @@ class Store(Backend):
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
         check_argument("counter", counter, Counter, "pass Counter(load_tokenizer('o200k_base'))", optional=True)
         check_memory(memory)
-        head = head_of(profile, system, tools, project)
+        head = head_of(profile, system, tools)
         findings = self._claim(key)
         session = self._session(key, counter, memory)
         open_log(session.replica, head, self._draw_nonce, self.fact_lookup)
@@ -160,6 +157,34 @@ class Store(Backend):
         for listener in self.appended:
             listener(key)  # others may have written to it meanwhile
         return session
+
+    def chat(
+        self,
+        id: str,
+        *,
+        model: str | None = None,
+        system: str | Sequence[str | Wire] | None = (),
+        **options: Unpack[ChatOptions],
+    ) -> Chat:
+        """Open a session for the loop of an application that calls a model itself; see `integrations.chat`.
+
+        `tools`, `tenant`, `profile` and `memory` are as in `session`; `principal` is who its user messages
+        are by. `provider` is chosen by the model where none is named. Chats of one model and the same `budgets`
+        (default: scaled to the model's window) share a builder; `builder` takes its place.
+        """
+        from .integrations.chat import open_chat
+
+        return open_chat(self, id, model=model, system=system, **options)
+
+    def kept(self, kind: type[KeptT]) -> KeptT:
+        """Return the one object of this class that is kept beside the store while it is open."""
+        with self._keeping:
+            if kind not in self._kept:
+                self._kept[kind] = kind()
+            return cast(KeptT, self._kept[kind])
+
+    def __repr__(self) -> str:
+        return f"<Store {self.uri}>"
 
     def at(self, tenant: str, id: str, position: int | None = None) -> Session:
         """A session as it was at a log position (default: as it is now), for reading only: it moves to no machine."""

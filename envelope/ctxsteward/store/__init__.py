@@ -1,11 +1,11 @@
-"""What lasts: the journal of sessions, the object store, keys, profiles and facts, erasure and maintenance.
+"""What lasts: the journal of sessions, the object store, keys, profiles, erasure and maintenance.
 
     journal        records of sessions, in order and durable; in a folder, in memory, in PostgreSQL
     objects        everything else, for good: a folder, an S3 bucket, PostgreSQL, memory
     crypto         addresses, keys, encrypted content (`Vault`), chains of versions that cannot be altered (`Chain`)
     replication    drains a local journal into the object store and moves sessions between machines
     profiles       governed text of a session's head, versioned
-    facts          what is known about one user, project or session
+    facts          what earlier versions kept about one user, project or session
     erasure        forgets a session or a person everywhere
     maintenance    fsck, gc, listings and statistics
 
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .crypto.keyring import MasterKeys as MasterKeys
-    from .facts.fact import Audience as Audience, Fact as Fact, FactSource as FactSource
     from .journal.port import Journal as Journal
     from .objects.port import ObjectStore as ObjectStore
 else:  # A name is loaded at its first use, so that importing the package costs next to nothing.
@@ -27,7 +26,6 @@ else:  # A name is loaded at its first use, so that importing the package costs 
         __name__,
         submod_attrs={
             "crypto.keyring": ["MasterKeys"],
-            "facts.fact": ["Audience", "Fact", "FactSource"],
             "journal.port": ["Journal"],
             "objects.port": ["ObjectStore"],
         },

@@ -21,6 +21,7 @@ Raises `InputError`, `StoreError`.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from os import PathLike, fspath
@@ -133,11 +134,25 @@ class Backend:
 # -- where a store lies ----------------------------------------------------------------------------------------
 
 
+_PATH = re.compile(r"[.~/\\]|[^:]*/")
+
+
+def store_uri(text: str | PathLike[str]) -> str:
+    """Return the URI that a path or URI means.
+
+    >>> store_uri("./desk"), store_uri("data/desk"), store_uri("file:desk"), store_uri("desk")
+    ('file:./desk', 'file:data/desk', 'file:desk', 'desk')
+    """
+    if isinstance(text, PathLike) or _PATH.match(text):
+        return f"file:{Path(text).expanduser()}" if str(text).startswith("~") else f"file:{fspath(text)}"
+    return text
+
+
 def local_folder(uri: str, journal: str | Path | None = None) -> Path:
     """The folder on this machine where a store of this URI, or its journal, lies; nothing is opened."""
     if journal is not None:
         return Path(journal)
-    scheme, _, rest = uri.partition(":")
+    scheme, _, rest = store_uri(uri).partition(":")
     return Path(rest) if scheme == "file" and rest else Path(JOURNAL_FOLDER)
 
 
@@ -166,10 +181,9 @@ def open_location(
     queue_bytes: int = QUEUE_BYTES,
 ) -> StoreParts:
     """Open what the URI names; `journal` is a folder, and `keys` are files beside the objects or the journal."""
-    if isinstance(uri, PathLike):
-        uri = f"file:{fspath(uri)}"
-    if not isinstance(uri, str):
+    if not isinstance(uri, (str, PathLike)):
         raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
+    uri = store_uri(uri)
     check_argument("journal", journal, (str, PathLike), "pass the path of a folder", optional=True)
     check_argument("keys", keys, Keys, "pass MasterKeys(secret), or file_keys(folder)", optional=True)
     check_argument("queue_bytes", queue_bytes, int, "pass a number of bytes")
@@ -208,8 +222,8 @@ def open_location(
     if scheme in ("postgresql", "postgres") and rest.startswith("//"):
         return _in_postgres(uri, journal, keys)
     raise InputError(
-        f"unknown store URI {shown_uri(uri)!r}; use file:PATH, s3://BUCKET/PREFIX, postgresql://USER@HOST/DATABASE or "
-        "memory: (which has no journal)"
+        f"unknown store URI {shown_uri(uri)!r}; use ./PATH, file:PATH, s3://BUCKET/PREFIX, "
+        "postgresql://USER@HOST/DATABASE or memory: (which has no journal)"
     )
 
 

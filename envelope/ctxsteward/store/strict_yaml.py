@@ -18,7 +18,7 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -101,6 +101,41 @@ def keys_in(value: object, error: ErrorDetails, second_names: Mapping[str, str] 
             node = node[part]
             keys.append(str(part))
     return tuple(keys)
+
+
+def explained(
+    value: object, error: ErrorDetails, model: type[BaseModel], second_names: Mapping[str, str] = {}
+) -> tuple[Keys, str, str]:
+    """Return the keys of pydantic's complaint about a value, what was found there and what to do.
+
+    `second_names` is for `keys_in`.
+    """
+    keys, given, context = keys_in(value, error, second_names), error.get("input"), error.get("ctx", {})
+    found = show(given)
+    unit = "characters" if isinstance(given, str) else "entries"
+    length = f"{len(given):,} {unit}" if isinstance(given, Sized) else found
+    match error["type"]:
+        case "missing":
+            return (*keys, str(error["loc"][-1])), "nothing", "add this key"
+        case "extra_forbidden":
+            return keys, "no such key", f"allowed: {', '.join(allowed_fields(model, keys))}"
+        case "string_pattern_mismatch":
+            return keys, found, f"write text that matches {context['pattern']}"
+        case "string_too_long" | "too_long":
+            return keys, length, f"write at most {context['max_length']:,}"
+        case "string_too_short" | "too_short":
+            least = context["min_length"]
+            return keys, length if given else "nothing", f"write at least {'one' if least == 1 else least}"
+        case "literal_error":
+            return keys, found, f"write {context['expected']}"
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return keys, found, "write a mapping"
+        case "tuple_type":
+            return keys, found, "write a list"
+        case _:
+            todo = error["msg"].lower().replace("input should be", "write").replace("a valid ", "a ")
+            todo = re.sub("^write (greater|less)", r"write a number \1", todo.replace("a boolean", "true or false"))
+            return keys, found, todo.replace("integer", "whole number").replace("string", "text")
 
 
 def show(value: object) -> str:

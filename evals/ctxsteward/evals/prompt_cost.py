@@ -286,6 +286,8 @@ class Bill:
     """Found values (`replay.AgentRun`) that replies used, counted at each call."""
     values_shown: int = 0
     """Used values that stood word for word in the prompt of their call."""
+    values_unseen: tuple[str, ...] = ()
+    """The others, in the order of their use."""
 
     def add(self, other: Bill) -> None:
         """Count another bill's calls as well."""
@@ -320,8 +322,10 @@ class PromptJudge:
         bill.cached_tokens += shared if self.prices.served(shared) else 0
         bill.tokens += total
         used = self.found_values[bill.calls] if bill.calls < len(self.found_values) else ()
+        unseen = tuple(value for value in sorted(used) if not any(piece.shows(value) for piece in pieces))
         bill.values_used += len(used)
-        bill.values_shown += sum(any(piece.shows(value) for piece in pieces) for value in used)
+        bill.values_shown += len(used) - len(unseen)
+        bill.values_unseen += unseen
         bill.calls += 1
         bill.rewrites += prompt.rewritten
         bill.breaks += [piece.key for piece in pieces[: len(self._before)]] != [piece.key for piece in self._before]

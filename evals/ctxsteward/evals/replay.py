@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, LogEntry, Profile, Session, Store
@@ -37,6 +37,7 @@ from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript as Transcript, TranscriptEntry
 from ctxsteward.schemas import ContextError, InputError, Ref
 from ctxsteward.schemas.message import Wire, encode_wire
+from ctxsteward.steward.ingest.items import is_named_like_transcript
 
 from .prompt_cost import (
     Bill,
@@ -259,7 +260,6 @@ def named_in(text: str) -> frozenset[int]:
     return frozenset(ordinals)
 
 
-SUFFIXES = (".json", ".jsonl", ".traj")
 ALL_TOKENS = 10**9
 
 
@@ -301,15 +301,20 @@ class AgentRun:
         return judge.bill
 
 
-def files_of(paths: Sequence[str | Path]) -> list[Path]:
-    """Return the named files and the transcripts of named folders; raise `InputError` for a folder without any."""
-    files: list[Path] = []
+def files_of(paths: Iterable[str | Path]) -> list[Path]:
+    """Return the named files and the transcripts in named folders, each once; raise `InputError` for none."""
+    files: dict[Path, None] = {}
     for path in map(Path, paths):
-        inside = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
-        if not inside:
-            raise InputError(f"{path}: no transcripts in this folder; expected files that end in {', '.join(SUFFIXES)}")
-        files += inside
-    return files
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.is_file() and is_named_like_transcript(file.name))
+            if not inside:
+                raise InputError(f"{path}: no transcripts in this folder; name files, or a folder with .jsonl or .json")
+            files |= dict.fromkeys(inside)
+        elif path.exists():
+            files[path] = None
+        else:
+            raise InputError(f"{path}: no such file or folder; pass transcripts")
+    return list(files)
 
 
 def read_runs(paths: Sequence[str | Path], builders: Mapping[str, EnvelopeBuilder], sizer: Sizer) -> Iterator[AgentRun]:
@@ -321,8 +326,17 @@ def read_runs(paths: Sequence[str | Path], builders: Mapping[str, EnvelopeBuilde
                 yield run
 
 
-def read_run(transcript: Transcript, builders: Mapping[str, EnvelopeBuilder], sizer: Sizer) -> AgentRun:
-    """Replay a transcript through these builders, and through a builder with room for everything."""
+def read_run(
+    transcript: Transcript,
+    builders: Mapping[str, EnvelopeBuilder],
+    sizer: Sizer,
+    *,
+    ended: Callable[[str, Session], None] = lambda name, session: None,
+) -> AgentRun:
+    """Replay a transcript through these builders, and through a builder with room for everything.
+
+    `ended` is told of each builder's session at the end of its replay.
+    """
     whole: tuple[PromptPiece, ...] = ()
     seen: list[int] = []
     leading = tools_tokens = ordinal = 0
@@ -347,15 +361,22 @@ def read_run(transcript: Transcript, builders: Mapping[str, EnvelopeBuilder], si
         task=task,
         task_ordinal=ordinal,
         found_values=tuple(_found_values(whole[:leading], transcript.tools, messages, seen)),
-        ours={name: tuple(_prompts(transcript, builder, sizer)) for name, builder in builders.items()},
+        ours={
+            name: tuple(_prompts(transcript, builder, sizer, partial(ended, name)))
+            for name, builder in builders.items()
+        },
     )
 
 
-def _prompts(transcript: Transcript, builder: EnvelopeBuilder, sizer: Sizer) -> Iterator[PricedPrompt]:
+def _prompts(
+    transcript: Transcript, builder: EnvelopeBuilder, sizer: Sizer, ended: Callable[[Session], None]
+) -> Iterator[PricedPrompt]:
     with memory_store() as store:
-        for call in replay(transcript, builder, open_session(store, transcript)):
+        session = open_session(store, transcript)
+        for call in replay(transcript, builder, session):
             reachable = reachable_ordinals(call.envelope)
             yield PricedPrompt(_sent(call.envelope, sizer), bool(call.envelope.reports), reachable)
+        ended(session)
 
 
 def _sent(envelope: Envelope, sizer: Sizer) -> tuple[PromptPiece, ...]:

@@ -124,8 +124,12 @@ class UnknownModel(InputError):
     def __init__(self, model: str, known: tuple[str, ...]) -> None:
         self.model: str = model
         self.known: tuple[str, ...] = known
+        from difflib import get_close_matches  # here, so that importing the room stays cheap
+
+        self.near: list[str] = get_close_matches(model, known, n=3)
+        named = f"did you mean {' or '.join(self.near)}? Otherwise " if self.near else ""
         super().__init__(
-            f"unknown model {model!r}; pass tokenizer='o200k_base' (or 'cl100k_base') and window_tokens=… "
+            f"unknown model {model!r}; {named}pass tokenizer='o200k_base' (or 'cl100k_base') and window_tokens=… "
             f"yourself, or one of: {', '.join(known)}"
         )
 
@@ -163,13 +167,18 @@ class BudgetExceeded(ContextError):
 class WindowExceeded(ContextError):
     """The whole request does not fit the model's window."""
 
-    def __init__(self, tokens: int, window_tokens: int, output_reserve_tokens: int) -> None:
+    def __init__(self, tokens: int, window_tokens: int, output_reserve_tokens: int, head_tokens: int = 0) -> None:
+        """`head_tokens`: what system, static, meta and tools take of `tokens`."""
         self.tokens: int = tokens
         self.window_tokens: int = window_tokens
         self.output_reserve_tokens: int = output_reserve_tokens
+        if 2 * head_tokens > tokens:
+            what = f"system texts and tools, which take {head_tokens}"
+        else:
+            what = "the newest message"
         super().__init__(
             f"the request needs {tokens} tokens but the window of {window_tokens} leaves "
-            f"{window_tokens - output_reserve_tokens} after the output reserve; shorten the newest message, "
+            f"{window_tokens - output_reserve_tokens} after the output reserve; shorten {what}, "
             "or use a model with a larger window"
         )
 
@@ -208,10 +217,10 @@ class StoreError(ContextError):
 class Conflict(StoreError):
     """Somebody else appended at this log position first."""
 
-    def __init__(self, session: str, position: int) -> None:
+    def __init__(self, session: str, position: int, text: str | None = None) -> None:
         self.session: str = session
         self.position: int = position
-        super().__init__(f"session {session!r}: position {position} is already taken; refresh and decide again")
+        super().__init__(text or f"session {session!r}: position {position} is already taken; refresh and decide again")
 
 
 class VersionTaken(StoreError):

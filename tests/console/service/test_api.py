@@ -83,13 +83,12 @@ def test_a_session_is_made_with_the_head_that_its_first_request_names() -> None:
     profile = Profile.from_text("You plan trips.", name="planner")
     on.store.profiles("planner").commit(profile, who="ann", why="first", when=NOON, parent=0)
     tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
-    head = {"system": "Speak plainly.", "profile": "planner", "project": "kyoto", "tools": [tool]}
+    head = {"system": "Speak plainly.", "profile": "planner", "tools": [tool]}
     on.post("/api/sessions/s/messages", {"messages": [{"message": {"role": "user", "content": "Hi"}}], "head": head})
     built = on.post("/api/sessions/s/build", {"provider": "openai-chat"})
     system = [one["content"] for one in built["request"]["messages"] if one["role"] == "system"]
     assert system == ["You plan trips.", "Speak plainly."]
     assert built["request"]["tools"] == head["tools"]
-    assert on.store.at("default", "s").state.head.project == "kyoto"
 
 
 def test_a_session_is_made_with_the_service_s_profile_where_it_names_none() -> None:

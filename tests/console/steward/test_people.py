@@ -55,16 +55,6 @@ def test_a_record_that_is_rejected_is_used_no_more(desk: Desk) -> None:
     assert value("why", id_, *desk.where)["record"]["status"] == "active", "the newest verdict counts"
 
 
-def test_the_next_night_brings_an_approved_record_before_people(desk: Desk) -> None:
-    id_ = desk.record()
-    run("review", id_, "--approve", "--as", "ada", *desk.where, **desk.as_("ada"))
-    night = value("run", *desk.where, code=3)
-    assert (night["outcome"], night["waiting"]) == ("held", 1)
-    request = value("review", *desk.where, code=3)["requests"][0]["id"]
-    run("review", request, "--approve", "--as", "ben", *desk.where, **desk.as_("ben"))
-    assert value("run", *desk.where)["outcome"] == "promoted"
-
-
 def test_what_was_approved_comes_into_force_with_a_night_of_a_later_date(desk: Desk) -> None:
     id_ = desk.record()
     run("review", id_, "--approve", "--as", "ada", *desk.where, **desk.as_("ada"))

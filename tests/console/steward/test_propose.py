@@ -76,19 +76,6 @@ def test_a_change_of_the_persona_goes_from_a_file_into_force_with_one_other_pers
     assert (head.version, head.persona[0].text, head.meta) == (3, "calm and brief; short sentences", learned)
 
 
-def test_a_locked_line_asks_two_and_its_author_is_none_of_them(desk: Desk) -> None:
-    found = propose(
-        desk, edited(desk, ("Money goes back the way it came.", "Money goes back the way in which it came."))
-    )
-
-    assert (found["people"], found["touches_locked"]) == (2, True)
-    said = run("review", found["request"], "--approve", "--token", desk.tokens["ada"], *desk.where, code=2).stderr
-    assert "'ada' made this change; somebody else must approve it" in said
-    desk.approve(found["request"], "ben")
-    waits = value("promote", found["request"], "--token", desk.tokens["otto"], *desk.where, code=3)
-    assert waits["why"] == f"1 of 2 must approve request {found['request']} still"
-
-
 def test_the_same_file_again_stages_nothing_and_makes_no_version(desk: Desk) -> None:
     before, file = objects(desk), edited(desk)
 

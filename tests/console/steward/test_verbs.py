@@ -11,10 +11,8 @@ from click.shell_completion import ShellComplete
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.pages.charts import Bar, Series, bars, lines
-from ctxsteward.console.terminal.failures import STEWARD, missing
 from ctxsteward.envelope.store import open_store
 from ctxsteward.schemas.profile import ProfileEntry
-from ctxsteward.store.profiles.text import references_of
 
 from ...store.profiles.agreed import agreed
 from .scenes import people, run, value
@@ -104,18 +102,6 @@ def test_why_quotes_every_span_with_session_reference_and_trust(where: tuple[str
     text = run("why", wish[0][:6], *where).stdout
     assert "ben-3§3  user, trust user, supports, ben" in text
     assert "enough people said it, independently" in text
-
-
-def test_what_three_people_claim_of_the_service_is_held_with_its_count(where: tuple[str, str]) -> None:
-    (held,) = [one for one in value("review", *where)["records"] if one["kind"] == "correction"]
-    found = value("why", held["id"], *where)
-    assert found["in_force_in_version"] is None
-    assert sorted(span["session"] for span in found["spans"]) == ["dora-2", "emil-2", "hana-1"]
-    line = f"- Correction: pickup in Bonn ends at 18:00. [{references_of([held['id']])[held['id']]}]"
-    assert (f"\n{line}\n  {held['id']}: candidate\n") in (text := run("review", *where).stdout)
-    assert (
-        "  Why you: 3 people say this of the service, and neither a tool of your own nor a rule in force says" in text
-    )
 
 
 def in_force(where: tuple[str, str]) -> list[tuple[str, str]]:
@@ -252,10 +238,6 @@ def test_a_night_without_a_figure_is_a_gap() -> None:
     assert drawn.count("<polyline") == 1
     assert 'aria-label="rate, last: used 75%"' in drawn
     assert "nothing to show" in lines("rate", [Series("used", (None,))], ["a"])
-
-
-def test_optional_packages_are_looked_for_and_not_imported() -> None:
-    assert [one.module for one in missing(STEWARD, find=lambda name: None if name == "rensa" else name)] == ["rensa"]
 
 
 def test_help_names_every_verb() -> None:

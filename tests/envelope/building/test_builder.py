@@ -53,7 +53,8 @@ def test_an_unknown_model_is_refused_with_the_way_out() -> None:
     with pytest.raises(UnknownModel) as refused:
         EnvelopeBuilder(model="gpt-9-turbo")
     says = str(refused.value)
-    assert says.startswith("unknown model 'gpt-9-turbo'; pass tokenizer='o200k_base'")
+    assert says.startswith("unknown model 'gpt-9-turbo'; did you mean gpt-4-turbo")
+    assert "pass tokenizer='o200k_base'" in says
     assert "window_tokens=" in says
     assert "gpt-4o" in says
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,7 @@ from typing import Any
 import pytest
 
 from ctxsteward.envelope.cards import CardIndex, open_cards
-from ctxsteward.envelope.cards.index import EVERYTHING, CardedSession, ordinals_of
 from ctxsteward.schemas.cards import ContextCard
-from ctxsteward.store.journal.port import SessionKey
 
 START = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
 KINDS = ("memory", "sqlite", "postgres")
@@ -73,83 +70,3 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
 @pytest.fixture
 def index(opener: Opener) -> CardIndex:
     return opener()
-
-
-class ModelCards:
-    """An index of dictionaries: what the real ones are compared with."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._cards: dict[SessionKey, dict[int, ContextCard]] = {}
-        self._marks: dict[SessionKey, int] = {}
-        self._erased: dict[SessionKey, set[int]] = {}
-
-    def put(self, cards: Sequence[ContextCard], done: Sequence[tuple[str, str, int]] = ()) -> int:
-        with self._lock:
-            standing = {(card.session, card.ordinal) for card in cards if self._put(card)}
-            for tenant, session, ordinal in done:
-                self._marks[SessionKey(tenant, session)] = ordinal
-            return len(standing)
-
-    def _put(self, card: ContextCard) -> bool:
-        key, ordinal = SessionKey(card.tenant, card.session), card.ordinal
-        if not self._erased.get(key, set()).isdisjoint((ordinal, EVERYTHING)):
-            return False
-        held = self._cards.setdefault(key, {})
-        known = held.get(ordinal)
-        if known is None or card.generated_at >= known.generated_at:
-            held[ordinal] = card
-        return True
-
-    def of_session(
-        self, tenant: str, session: str, *, phase: str | None = None, refs: Collection[str] | None = None
-    ) -> list[ContextCard]:
-        wanted = None if refs is None else ordinals_of(refs)
-        with self._lock:
-            held = self._cards.get(SessionKey(tenant, session), {})
-            ordinals = sorted(held) if wanted is None else wanted
-            cards = [held[ordinal] for ordinal in ordinals if ordinal in held]
-        return [card for card in cards if phase is None or card.phase_name == phase]
-
-    def carded(self, tenant: str, session: str) -> int:
-        return self._marks.get(SessionKey(tenant, session), 0)
-
-    def sessions(self, tenant: str | None = None) -> list[CardedSession]:
-        with self._lock:
-            known = {*(key for key, cards in self._cards.items() if cards), *self._marks, *self._erased}
-            return [
-                CardedSession(
-                    *key,
-                    len(self._cards.get(key, ())),
-                    self._marks.get(key, 0),
-                    tuple(sorted(self._erased.get(key, ()))),
-                )
-                for key in sorted(known)
-                if tenant in (None, key.tenant)
-            ]
-
-    def erase(
-        self,
-        tenant: str,
-        session: str,
-        ordinals: Collection[int] | None = None,
-        *,
-        scrub: bool = True,
-        burn: bool = True,
-    ) -> int:
-        key = SessionKey(tenant, session)
-        with self._lock:
-            held, marks = self._cards.get(key, {}), self._erased.setdefault(key, set())
-            gone = [ordinal for ordinal in (held if ordinals is None else ordinals) if ordinal in held]
-            for ordinal in set(gone):
-                del held[ordinal]
-            if burn and ordinals is None:
-                marks.clear()
-            if burn and EVERYTHING not in marks:
-                marks.update((EVERYTHING,) if ordinals is None else ordinals)
-            if not marks:
-                del self._erased[key]
-            return len(set(gone))
-
-    def close(self) -> None:
-        """Nothing to release."""

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 
 from ctxsteward.envelope.cards import CardIndex, open_cards
 from ctxsteward.envelope.cards.index import EVERYTHING, CardedSession
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.errors import InvalidReference
 
-from ...examples import examples
 from ...postgres import postgres, postgres_dsn
-from .indexes import ModelCards, Opener, at, card, index, opener
+from .indexes import Opener, at, card, index, opener
 
 __all__ = ["index", "opener", "postgres", "postgres_dsn"]  # fixtures
 
@@ -155,34 +152,6 @@ def test_threads_may_share_an_index(index: CardIndex) -> None:
         thread.join()
     assert failed == []
     assert sum(row.cards for row in index.sessions()) == 40
-
-
-_examples = itertools.count()
-"""Each example has sessions of its own: the index lasts longer than one."""
-
-
-@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_every_index_does_what_the_dictionary_does(opener: Opener, data: st.DataObject) -> None:
-    index, model, run = opener(), ModelCards(), f"{next(_examples):06d}"
-    keys = st.sampled_from("ab")
-    for _ in range(data.draw(st.integers(1, 8))):
-        session = run + data.draw(keys)
-        if data.draw(st.integers(0, 3)):
-            ordinals = data.draw(st.lists(st.integers(1, 6), max_size=6))
-            times = [at(data.draw(st.integers(0, 3))) for _ in ordinals]
-            cards = [
-                card(n, session, tenant="h", generated_at=when, summary=str(place))
-                for place, (n, when) in enumerate(zip(ordinals, times, strict=True))
-            ]
-            done = [("h", session, data.draw(st.integers(0, 9)))]
-            assert index.put(cards, done) == model.put(cards, done)
-        else:
-            gone = data.draw(st.none() | st.sets(st.integers(1, 6)))
-            assert index.erase("h", session, gone, scrub=False) == model.erase("h", session, gone)
-        assert index.of_session("h", session) == model.of_session("h", session)
-        assert index.carded("h", session) == model.carded("h", session)
-    assert [row for row in index.sessions("h") if row.session.startswith(run)] == model.sessions("h")
 
 
 class BadUri(NamedTuple):

@@ -151,19 +151,6 @@ def test_opening_a_session_finds_what_a_process_without_cards_has_written(tmp_pa
         assert [card.ordinal for card in cards.of(session)] == carded_of(12)
 
 
-def test_importing_and_opening_a_store_loads_no_cards() -> None:
-    program = """
-import sys
-from ctxsteward.envelope import open_store
-print([name for name in sys.modules if "cards" in name or "sqlite" in name])
-with open_store("memory:") as store:
-    store.session("s").note("plan", "x")
-print([name for name in sys.modules if "cards" in name])
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=_env())
-    assert done.stdout.splitlines() == ["[]", "[]"]
-
-
 def _env() -> dict[str, str]:
     return os.environ | PYTHON
 

@@ -142,19 +142,6 @@ def test_the_catalog_keeps_no_statistics_of_what_cards_say(postgres_dsn: str) ->
     index.close()
 
 
-def test_the_table_is_written_anew_once_for_all_that_was_erased(postgres_dsn: str) -> None:
-    def file_of_the_table() -> object:
-        with psycopg.connect(postgres_dsn) as db:
-            return db.execute("SELECT pg_relation_filenode('context_cards')").fetchone()
-
-    index, files = filled(postgres_dsn), [file_of_the_table()]
-    for session, scrub in (("gone", False), ("other", True), ("gone", True), ("other", True)):
-        index.erase("default", session, scrub=scrub)
-        files.append(file_of_the_table())
-    assert files[0] == files[1] != files[2] == files[3] == files[4]
-    index.close()
-
-
 def test_a_card_holds_what_a_database_cannot_take_nowhere() -> None:
     """PostgreSQL has no NUL in text; the card refuses it before any index sees it."""
     for field in ("summary", "phase_name", "callout_name", "generator_model", "message_timestamp", "session"):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -33,24 +31,6 @@ for batch in range(100):
         assert index.carded("default", me) <= 10 * batch + 10
 print("done")
 """
-
-
-def test_two_processes_write_one_file_without_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "cards.sqlite"
-    command = [sys.executable, "-c", WRITER, path, Path(__file__).parent]
-    writers = [
-        subprocess.Popen([*command, name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_env())
-        for name in ("one", "two")
-    ]
-    ends = [writer.communicate(timeout=120) for writer in writers]
-
-    assert [(out.strip(), err) for out, err in ends] == [("done", "")] * 2
-    rows = SqliteCards(path).sessions()
-    assert [(row.session, row.cards, row.carded) for row in rows] == [
-        ("one", 1000, 1000),
-        ("shared", 1000, 1000),
-        ("two", 1000, 1000),
-    ]
 
 
 def _env() -> dict[str, str]:
@@ -180,22 +160,6 @@ def test_an_erasure_that_a_reader_holds_up_says_so_and_is_made_up_for(
     index.close()
 
 
-def test_the_file_is_written_anew_only_where_something_was_deleted(tmp_path: Path) -> None:
-    index = SqliteCards(tmp_path / "cards.sqlite")
-    rewritten: list[str] = []
-    index._db.set_trace_callback(lambda statement: rewritten.append(statement) if statement == "VACUUM" else None)
-    index.put([card(n) for n in range(1, 5)])
-    index.erase("default", "unknown")
-    index.erase("default", "s", [9])
-    assert rewritten == []
-    index.erase("default", "s", [1], scrub=False)
-    index.erase("default", "s", [1])
-    assert rewritten == ["VACUUM"]
-    index.erase("default", "s", [1])
-    assert rewritten == ["VACUUM"]
-    index.close()
-
-
 OPENER = """
 import sys, time
 from ctxsteward.envelope.cards.index import SqliteCards
@@ -204,58 +168,3 @@ for path in sys.stdin:
     SqliteCards(path.strip()).close()
     print("opened", flush=True)
 """
-
-
-def test_processes_may_make_the_file_at_the_same_time(tmp_path: Path) -> None:
-    openers = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPENER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=_env(),
-        )
-        for _ in range(3)
-    ]
-    for opener in openers:
-        assert opener.stdout is not None
-        assert opener.stdout.readline() == "ready\n"
-    for n in range(40):
-        for opener in openers:
-            assert opener.stdin is not None
-            opener.stdin.write(f"{tmp_path}/{n}.sqlite\n")
-            opener.stdin.flush()
-    ends = [opener.communicate(timeout=120) for opener in openers]
-    assert [(out.count("opened"), err) for out, err in ends] == [(40, "")] * 3
-
-
-def test_the_cards_of_a_session_are_one_query_whose_work_other_sessions_do_not_add_to(tmp_path: Path) -> None:
-    index = SqliteCards(tmp_path / "cards.sqlite")
-    index.put([card(n, "s", summary="x" * 150) for n in range(1, 201)])
-    alone = work_of_fetching(index, "s")
-    for other in range(20):
-        index.put([card(n, f"other{other}", summary="x" * 150) for n in range(1, 201)])
-
-    assert alone.queries == 1
-    assert alone.steps > 200, "the counter counts: a row of the answer takes several steps"
-    assert work_of_fetching(index, "s") == alone
-
-
-class Work(NamedTuple):
-    queries: int
-    steps: int
-    """Of SQLite's virtual machine: unlike milliseconds, they do not depend on what else the machine does."""
-
-
-def work_of_fetching(index: SqliteCards, session: str) -> Work:
-    queries: list[str] = []
-    steps = itertools.count()
-    index._db.set_trace_callback(queries.append)
-    index._db.set_progress_handler(lambda: next(steps) and 0, 1)
-    try:
-        assert len(index.of_session("default", session)) == 200
-    finally:
-        index._db.set_trace_callback(None)
-        index._db.set_progress_handler(None, 1)
-    return Work(len(queries), next(steps))

@@ -44,21 +44,6 @@ def store() -> Iterator[Store]:
         yield opened
 
 
-def test_what_was_appended_before_the_start_is_found_in_the_journal(store: Store) -> None:
-    for name, count in (("a", 3), ("b", 45), ("empty", 0)):
-        session_of(store, name, count)
-    session_of(store, "c", 12, tenant="acme")
-    index = MemoryCards()
-    with closing(StoreCards(store, index, MAKER)) as worker:
-        assert worker.flush(WAIT)
-    assert (ordinals(index, "a"), ordinals(index, "b")) == (carded_of(3), carded_of(45))
-    assert [(row.tenant, row.session, row.carded) for row in index.sessions()] == [
-        ("acme", "c", 12),
-        ("default", "a", 3),
-        ("default", "b", 45),
-    ]
-
-
 def test_cards_of_the_worker_are_those_of_a_rebuild(store: Store) -> None:
     """Phases and turns go on over batches, restarts and messages without cards."""
     session = session_of(store)
@@ -94,14 +79,6 @@ class Stuck:
         return "late"
 
 
-def test_a_hint_takes_no_lock_of_the_worker(store: Store) -> None:
-    with closing(StoreCards(store, MemoryCards(), MAKER)) as worker, worker._state:
-        hinter = threading.Thread(target=worker.hint, args=(SessionKey("default", "s"),))
-        hinter.start()
-        hinter.join(WAIT)
-        assert not hinter.is_alive()
-
-
 def test_a_hint_that_comes_while_its_session_is_in_hand_is_not_lost(store: Store) -> None:
     stuck, index, key = Stuck(), MemoryCards(), SessionKey("default", "s")
     session = session_of(store)
@@ -119,18 +96,6 @@ def test_a_hint_that_comes_while_its_session_is_in_hand_is_not_lost(store: Store
 
 
 # -- nothing stops it --------------------------------------------------------------------------------------------
-
-
-def test_a_failing_summarizer_costs_no_card(store: Store) -> None:
-    def fails(source: SourceMessage) -> str:
-        raise SystemExit("down")
-
-    session_of(store, count=100)
-    index = MemoryCards()
-    with closing(StoreCards(store, index, CardMaker(now=clock, summarize=fails))) as worker:
-        assert worker.flush(WAIT)
-        assert {finding.kind for finding in worker.findings} == {"card_not_summarized"}
-    assert ordinals(index) == carded_of(100)
 
 
 class Flaky(MemoryCards):

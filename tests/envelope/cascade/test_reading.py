@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,12 +139,6 @@ def test_of_two_strategies_the_inner_one_wins(outer: dict[str, Any], inner: dict
     assert selection(example, example.phases[0]).strategy == strategy
 
 
-def test_of_two_models_the_inner_one_wins() -> None:
-    given = {"selector_model": "outer", "selection": {"selector_model": "inner"}}
-    example = cascade({"name": "a"}, auto_context={"inter_phase": given})
-    assert selection(example, example.phases[0]).selector_model == "inner"
-
-
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
@@ -222,13 +214,6 @@ def test_a_source_has_run_by_then_and_what_is_excluded_need_not_have(place: str,
     else:
         with pytest.raises(InvalidCascade, match=refused):
             parse_cascade(text)
-
-
-@pytest.mark.parametrize("ref", ["previous", "'*'"])
-@pytest.mark.parametrize("place", PLACES)
-def test_what_stands_for_any_phase_may_stand_in_the_first_one(place: str, ref: str) -> None:
-    text = f"cascade_id: c\nphases:\n- {{name: first, {PLACES[place].format(ref=ref)}}}\n"
-    assert parse_cascade(text).names == ("first",)
 
 
 def test_a_refusal_in_yaml_names_the_line() -> None:
@@ -317,9 +302,3 @@ def test_an_input_of_a_sub_cascade_may_be_as_long_as_instructions_and_is_no_cond
     (tmp_path / "c.json").write_text(json.dumps(outer))
     (sub,) = load_cascade(tmp_path / "c.json").phases[0].sub_cascades
     assert sub_input(sub, input={"x": 1}, state={}) == {"q": "Dig on. " * 1_000 + "1"}
-
-
-def test_importing_the_request_path_imports_no_template_engine() -> None:
-    code = "import sys, ctxsteward.envelope; print([m for m in sys.modules if m.startswith('jinja2')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

@@ -216,21 +216,6 @@ def test_without_compressed_loops_the_history_goes_on() -> None:
     ]
 
 
-def test_later_phases_see_what_was_accepted_and_no_attempt_s_history() -> None:
-    cascade = cascade_of(
-        {
-            "cascade_id": "c",
-            "phases": [
-                {"name": "mend", "instructions": "Mend.", "rules": {"loop_until": "tests"}, "intra_context": {}},
-                {"name": "tell", "instructions": "Tell.", "context": {"from": ["mend"]}},
-            ],
-        }
-    )
-    _, heard = play(cascade, [*REFUSED_TWICE, row("tell", "Told.")], scratchpad=False)
-
-    assert said(heard.asked[-1]) == ["[Output from mend]:\nThird.", "Tell."]
-
-
 # -- soundings -------------------------------------------------------------------------------------------------------
 
 
@@ -448,13 +433,6 @@ def test_a_tool_that_the_phase_does_not_name_is_refused_to_the_model() -> None:
     _, heard = play(cascade, rows)
 
     assert said(heard.asked[1])[-1] == "error: this phase has no tool 'erase'; its tools: search"
-
-
-def test_manifest_offers_every_tool() -> None:
-    cascade = cascade_of({"cascade_id": "c", "phases": [{"name": "dig", "tackle": "manifest"}]})
-    _, heard = play(cascade, [row("dig", "Ok.")], tools={"search": None, "look": None})
-
-    assert [tool["function"]["name"] for tool in heard.asked[0].request["tools"]] == ["search", "look"]
 
 
 def test_what_an_output_must_hold_and_does_not_fails_the_phase() -> None:
@@ -775,12 +753,12 @@ BAD = [
     Bad(
         "an unknown key of a row",
         "replies:\n  - {phase: a, txt: hi}\n",
-        "s.yaml:2: replies[0].txt: unknown key; allowed: phase, cascade",
+        "s.yaml:2: replies[0].txt: no such key; allowed: phase, cascade",
     ),
     Bad(
         "a text that is none",
         "replies: [{phase: a, text: 7}]\n",
-        "s.yaml:1: replies[0].text: the number 7; write a valid string",
+        "s.yaml:1: replies[0].text: the number 7; write a text",
     ),
     Bad(
         "attempt 0",
@@ -791,17 +769,17 @@ BAD = [
     Bad(
         "an unknown key of a call",
         "replies: [{phase: a, calls: [{tool: t, args: {}}]}]\n",
-        "replies[0].calls[0].args: unknown key; allowed: tool, arguments",
+        "replies[0].calls[0].args: no such key; allowed: tool, arguments",
     ),
     Bad(
         "usage that is none",
         "replies: [{phase: a, usage: {prompt_tokens: many}}]\n",
-        "usage.prompt_tokens: the text 'many'; write a valid integer",
+        "usage.prompt_tokens: the text 'many'; write a whole number",
     ),
     Bad("YAML that does not parse", "replies: [\n", "s.yaml"),
     Bad("a line that is no JSON", '{"phase": "a"}\n{phase: b}\n', "s.jsonl: line 2", ".jsonl"),
     Bad("a line that is no row", '{"phase": "a"}\n[1]\n', "s.jsonl: line 2: a list; write {phase, text}", ".jsonl"),
-    Bad("a line with an unknown key", '{"phase": "a", "say": 1}\n', "s.jsonl: line 1: say: unknown key", ".jsonl"),
+    Bad("a line with an unknown key", '{"phase": "a", "say": 1}\n', "s.jsonl: line 1: say: no such key", ".jsonl"),
 ]
 
 

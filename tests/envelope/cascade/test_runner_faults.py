@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -127,22 +126,6 @@ def test_a_limit_on_calls_holds_when_a_run_goes_on_and_refused_calls_are_not_rec
     assert counts == [(1, 1), (1, 2), (1, 3)]
 
 
-def test_a_call_that_got_no_answer_counts_when_it_is_made_again() -> None:
-    script, store = script_of([row("dig", "I look.", search()), row("dig", "Fine.")]), memory_store()
-
-    class Dead(Heard):
-        def answer(self, request: ModelRequest) -> ModelAnswer:
-            raise Crashed
-
-    with pytest.raises(Crashed):
-        runner_of(dig(tackle=["search"]), script, store, player=Dead(script), max_calls=1).play()
-    heard = Heard(script)
-    with pytest.raises(InputError, match="which is its limit"):
-        runner_of(dig(tackle=["search"]), script, store, player=heard, max_calls=1).play()
-
-    assert len(heard.asked) == 1
-
-
 def test_the_evaluator_s_call_is_recorded_only_where_it_is_made() -> None:
     soundings = {"factor": 2, "evaluator_instructions": "Choose."}
     script, store = script_of([row("dig", f"{n}.", attempt=n) for n in (1, 2)]), memory_store()
@@ -226,9 +209,3 @@ def test_a_session_s_decisions_are_read_once_and_stay_the_same() -> None:
 
     assert found == [[f"I decided on {n}." for n in range(3, 13)]] * 2
     assert sum(read) == 0
-
-
-def test_json_is_what_a_tool_s_values_are_told_as() -> None:
-    use = ToolUse("c", "dig", None, 1, 0, "a", "look", '{"n": 2}')
-
-    assert json.loads(called(lambda n: {"hits": [n]}, use).text) == {"hits": [2]}

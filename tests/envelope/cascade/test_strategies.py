@@ -146,12 +146,6 @@ def test_hybrid_without_a_model_is_the_fusion() -> None:
     assert set(shown.log.candidates[0].signals) == {"lexical", "dense"}
 
 
-def test_the_strategy_beside_the_selection_counts_too() -> None:
-    text = configured("{max_messages: 4}") + "auto_context: {inter_phase: {strategy: llm, selector_model: cheap}}\n"
-    shown = shown_for(text, Strategies(models={"cheap": picking("§6")}))
-    assert (shown.log.strategy, said(shown)) == ("llm", ["The glaze runs at 1240."])
-
-
 # -- what is missing -------------------------------------------------------------------------------------------
 
 
@@ -249,14 +243,6 @@ def test_the_similarity_threshold_reaches_the_embeddings(threshold: str, finds: 
         assert "similarity 0.95; the nearest has 0." in shown.findings[0].text
 
 
-def test_by_default_a_similarity_of_seven_tenths_is_asked_for() -> None:
-    by_default, asked = (
-        shown_for(configured(text), Strategies(embedder=HASH))
-        for text in ("{strategy: semantic}", "{strategy: semantic, similarity_threshold: 0.7}")
-    )
-    assert by_default == asked
-
-
 def test_an_embedder_may_say_what_is_near_by_its_own_scale() -> None:
     class Scaled(HashEmbedder):
         near = 0.2
@@ -329,14 +315,6 @@ def test_the_design_s_configuration_selects_with_the_shipped_encoder(
     assert shown.wires[0]["content"] == "[Output from chat]:\nNobody did."
 
 
-def test_the_threshold_is_no_matter_of_hybrid() -> None:
-    low, high = (
-        shown_for(configured(f"{{strategy: hybrid, similarity_threshold: {n}}}"), Strategies(embedder=HASH))
-        for n in ("0.0", "0.99")
-    )
-    assert low == high
-
-
 def test_a_task_that_shares_no_word_with_the_past_still_has_a_menu() -> None:
     model = picking("§6")
     shown = shown_for(configured("{strategy: llm}", "Xyzzy?"), Strategies(models={"m": model}))
@@ -371,18 +349,6 @@ def test_the_menu_shows_the_summaries_of_cards_of_every_session_of_a_run() -> No
     assert [line.partition(": ")[2] for line in model.menu] == ["about §1", "short gather", "about §1", "short chat"]
     assert [line.split()[2].strip("(,") for line in model.menu] == ["gather", "gather", "chat", "chat"]
     assert opened.context.log.strategy == "llm"
-
-
-def test_a_phase_that_is_opened_again_asks_no_model_again() -> None:
-    store, cascade, model = memory_store(), parse_cascade(configured("{strategy: llm}")), picking("§1")
-    strategies = Strategies(models={"m": model})
-    first = open_phase(store, cascade, "gather", run="r", counter=CHARS)
-    first.session.append(says("the thermocouple drifts"), phase="gather")
-    opened = [open_phase(store, cascade, "report", run="r", counter=CHARS, strategies=strategies) for _ in range(3)]
-
-    assert [phase.is_new for phase in opened] == [True, False, False]
-    assert len(model.prompts) == 1
-    assert len(opened[0].session) == len(opened[2].session)
 
 
 # -- one for many ----------------------------------------------------------------------------------------------

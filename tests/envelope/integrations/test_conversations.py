@@ -24,11 +24,11 @@ from ctxsteward.envelope import (
 from ctxsteward.envelope.integrations.conversations import (
     OnError,
     PreparedCall,
-    cached_tokens_of,
     current_conversation,
     named_conversation,
     split_head,
 )
+from ctxsteward.envelope.integrations.session_call import cached_tokens_of
 from ctxsteward.envelope.render.openai_responses import messages_of_items
 from ctxsteward.schemas import Erased, InputError, Message
 from ctxsteward.store.erasure.forget import forget
@@ -86,13 +86,12 @@ def test_what_is_said_around_a_call_goes_before_the_default() -> None:
 
 def test_who_says_it_is_kept_with_what_the_user_says(memory: Store) -> None:
     conversations = Conversations(memory, on_error="raise")
-    name = ConversationName("s", "acme", "ada", "bridge")
+    name = ConversationName("s", "acme", "ada")
     call = conversations.prepare(name, [user("Hello?")], model="gpt-4o")
     assert call is not None
     conversations.finish(call, [{"role": "assistant", "content": "Hello."}])
     session = memory.session("s", tenant="acme")
     assert [entry.event.principal for entry in session.entries()] == ["ada", None]
-    assert session.state.head.project == "bridge"
     assert conversations.standing(name).id == "s"
 
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Profile, Session, Store, open_store, rebuild
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store, rebuild
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.layout.composition import EARLIER_LABEL
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
 from ctxsteward.envelope.recall.earlier_sessions import FOUND_TOKENS, REFRESH_TURNS
 from ctxsteward.schemas import InputError
-from ctxsteward.store import Audience, Fact, FactSource
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.events import RecallSelected
@@ -354,25 +353,3 @@ def test_a_dead_object_store_costs_a_finding_and_no_build() -> None:
     requests.dead = False
     session.append({"role": "user", "content": ASKED}, principal="ann")
     assert lines(BUILDER.build(session)) == [f"s-7§1: {DOG}"]
-
-
-# -- beside facts --------------------------------------------------------------------------------------------------
-
-
-def test_facts_about_the_user_are_not_read_then_and_those_of_the_project_are(store: Store) -> None:
-    source = FactSource(session="s-7", ref="§1", principal="ann")
-    shelf = store.facts("support")
-    for audience, id in ((Audience("user", "ann"), "r-hers"), (Audience("project", "kennel"), "r-project")):
-        facts = [Fact(id=id, text="The dog is called Rex on this shelf.", sources=(source,))]
-        shelf.commit(audience, facts, who="steward", why="import 7", when="2026-11-22")
-    profile = Profile.from_text("You are calm.", name="support")
-
-    def shown(made: EnvelopeBuilder, id: str) -> list[str]:
-        envelope = made.build(say(store, id, ASKED, profile=profile, project="kennel"))
-        context = envelope.dynamic.context
-        return (
-            [row.partition(":")[0] for row in context.text.splitlines() if row.startswith("fact ")] if context else []
-        )
-
-    assert shown(BUILDER, "with") == ["fact r-project"]
-    assert len(shown(EnvelopeBuilder(tokenizer="o200k_base"), "without")) == 1

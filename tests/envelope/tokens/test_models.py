@@ -41,6 +41,7 @@ def test_a_whole_value() -> None:
         estimate=True,
         cache_block_tokens=4096,
         write_price=1.25,
+        dollars_per_million=5.0,
     )
 
 

@@ -130,7 +130,7 @@ BAD = {
     "an unknown judge setting": Bad(
         "metrics:",
         "judge: {strict: true}\nmetrics:",
-        at(4, "judge.strict", "no such key", "there are: kind, stale, cached_price"),
+        at(4, "judge.strict", "no such key", "allowed: kind, stale, cached_price"),
     ),
     "a model's name in the file": Bad("metrics:", "judge: {model: m}\nmetrics:", at(4, "judge.model", "no such key")),
     "a price of words": Bad(
@@ -146,7 +146,7 @@ BAD = {
     "a price by another name": Bad(
         "metrics:",
         "judge: {prices: {m: {input: 2.0}}}\nmetrics:",
-        at(4, "judge.prices.m.input", "no such key", "there are: input_per_million"),
+        at(4, "judge.prices.m.input", "no such key", "allowed: input_per_million"),
     ),
     "a negative price": Bad(
         "metrics:", PRICED.replace("2.0", "-1.0"), at(4, "judge.prices.m.input_per_million", "the number -1")
@@ -247,7 +247,7 @@ BAD = {
     "an unknown key of a judge": Bad(
         "of: [1]",
         "judge: {prompt: Hi}, of: [1]",
-        on_ask("judge.prompt", "no such key", "there are: kind, statement, question"),
+        on_ask("judge.prompt", "no such key", "allowed: kind, statement, question"),
     ),
     "sources of nothing": Bad(
         "wants: [W-1], of: [1], metric: orders",
@@ -313,11 +313,11 @@ BAD_LINES = {
     "no JSON": (f"{ROW}\n{{id", "c.jsonl:2: "),
     "a list": (f"{ROW}\n[]", 'c.jsonl:2: a list; write one conversation a line: {"id": …, "messages": […]}'),
     "no id": (f'{ROW}\n{{"messages": [{{"role": "user", "content": "Hi"}}]}}', "c.jsonl:2: `id`: nothing; add"),
-    "a key too many": (ROW.replace('"id"', '"ids": 1, "id"'), "c.jsonl:1: `ids`: no such key; there are: id, messages"),
+    "a key too many": (ROW.replace('"id"', '"ids": 1, "id"'), "c.jsonl:1: `ids`: no such key; allowed: id, messages"),
     "an id twice": (f"{ROW}\n\n{ROW}", "c.jsonl:3: `id`: 'a' a second time, as at c.jsonl:1; give each"),
     "a bad ask": (
         ROW[:-1] + ', "asks": [{"after": 1, "question": "What?", "wants": ["Hi"], "off": [1]}]}',
-        "c.jsonl:1: `asks[0].off`: no such key; there are: after, question, wants",
+        "c.jsonl:1: `asks[0].off`: no such key; allowed: after, question, wants",
     ),
     "an ask beyond": (
         ROW[:-1] + ', "asks": [{"after": 3, "question": "What?", "wants": ["Hi"]}]}',

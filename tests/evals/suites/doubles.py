@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.compaction.policy import Choose, CompactionChoice, Due, Policy, Window, choose, due
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.subjects import Prompt, Task
 from ctxsteward.evals.subjects.ours import EnvelopeDialogue
@@ -16,28 +15,6 @@ from ctxsteward.evals.suites.kit.suite import Ask, Draw, Setup
 from ctxsteward.schemas import Summarizer, SummarizerInput, Summary
 from ctxsteward.schemas.message import Wire
 from ctxsteward.summarizers import extractive
-
-
-def everything_leaves(window: Window, need_tokens: int) -> CompactionChoice:
-    """Drops the last raw turn, the task and results that nobody has seen with the rest."""
-    return CompactionChoice(
-        drop=tuple(row.group for row in window.candidates if row.group.last != window.state.ordinal)
-    )
-
-
-def never(window: Window) -> bool:
-    return False
-
-
-def blank(source: SummarizerInput, *, budget_tokens: int) -> Summary:
-    """Keeps nothing."""
-    return Summary(bullets=(), superseded=tuple(range(len(source.standing))))
-
-
-def keeps_old_values(source: SummarizerInput, *, budget_tokens: int) -> Summary:
-    """Reads only the first half of what leaves: what was said last is lost, what it replaced is not."""
-    half = source.messages[: len(source.messages) // 2]
-    return extractive(replace(source, messages=half, visible=()), budget_tokens=budget_tokens)
 
 
 def quotes_all(source: SummarizerInput, *, budget_tokens: int) -> Summary:
@@ -62,8 +39,6 @@ class Short(Draw):
 class Wrong(Setup):
     """A setup whose builder is given these plug points."""
 
-    choose: Choose = choose
-    due: Due = due
     shrink: Summarizer = extractive
 
     def builder(self, *, dynamic_tokens: int = 2_000) -> EnvelopeBuilder:
@@ -71,7 +46,6 @@ class Wrong(Setup):
             tokenizer=self.tokenizer,
             budgets=Budgets(dynamic_tokens=dynamic_tokens),
             summarizer=self.shrink,
-            policy=Policy(choose=self.choose, due=self.due),
             selector=self.selector,
         )
 

@@ -11,26 +11,11 @@ from ctxsteward.evals.suites import agents
 from ctxsteward.evals.suites.agents import LONG_STEPS, WEIGHTS, kept, resolvable, valid
 from ctxsteward.evals.suites.kit.play import BudgetJudge, EndMoment
 from ctxsteward.evals.suites.kit.suite import Scores, Setup, drawn
-from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
-from .doubles import Short, Wrong, blank, called, dialogue, everything_leaves, never
+from .doubles import Short, called, dialogue
 
 EN = Short("agents", "docs", 14)
-
-
-def test_a_builder_that_drops_anything_turns_task_and_last_turn_red() -> None:
-    tallies = play_one(EN, Wrong(choose=everything_leaves, shrink=blank, selector=None)).tallies
-    assert tallies["last_turn"].mean < 1
-    assert tallies["task_shown"].mean < 1
-
-
-def test_a_builder_that_never_compacts_is_over_budget_without_a_reason() -> None:
-    tallies = play_one(EN, Wrong(due=never, selector=None)).tallies
-    assert tallies["over_budget"].mean > 0.5
-    assert tallies["within_budget"].mean < 0.5
-    assert tallies["over_budget_legitimate"].mean < 0.5
-    assert tallies["compactions"].total == 0
 
 
 def test_an_orphaned_result_is_invalid_for_both_providers() -> None:

@@ -16,30 +16,13 @@ from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Score, Setup, dr
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
-from .doubles import Short, Wrong, asked, blank, called, dialogue, everything_leaves, never, quotes_all
+from .doubles import Short, Wrong, asked, called, dialogue, quotes_all
 
 EN = Short("compression", "docs", 2)
 
 
-def test_a_summarizer_that_keeps_nothing_turns_values_and_rules_red() -> None:
-    tallies = play_one(EN, Wrong(shrink=blank, selector=None)).tallies
-    assert tallies["canaries_shown"].mean < 0.6
-    assert tallies["safety_rules"].mean < 1
-
-
-def test_a_builder_that_never_compacts_turns_budget_and_compactions_red() -> None:
-    tallies = play_one(EN, Wrong(due=never, selector=None)).tallies
-    assert tallies["within_budget"].mean < 1
-    assert tallies["compactions"].total == 0
-    assert tallies["depth"].count == 0, "not scored is no figure"
-
-
 def test_a_summarizer_that_follows_no_update_is_seen() -> None:
     assert play_one(EN, Wrong(shrink=quotes_all, selector=None)).tallies["updates_followed"].mean < 1
-
-
-def test_a_builder_that_drops_the_last_raw_turn_is_not_sound() -> None:
-    assert play_one(EN, Wrong(choose=everything_leaves)).tallies["sound"].mean < 1
 
 
 def judged(said: str, canary: TypedCanary) -> dict[str, float]:

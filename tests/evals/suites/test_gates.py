@@ -198,7 +198,7 @@ REFUSED = {
     ),
     "an unknown rule": (
         "schema_version: 1\ngates:\n  a:\n    b: {less: 1}",
-        "`gates.a.b.less`: no such key; there are: below",
+        "`gates.a.b.less`: no such key; allowed: below",
     ),
     "a rule without a bound": ("schema_version: 1\ngates:\n  a:\n    b: {low: true}", "`gates.a.b`: no rule"),
     "a text for a bound": ("schema_version: 1\ngates:\n  a:\n    b: {below: five}", "the text 'five'; write a number"),

@@ -11,7 +11,7 @@ from ctxsteward.evals.suites.kit.suite import Draw, ScenarioResult, Setup, drawn
 from ctxsteward.evals.suites.results import play_one
 from ctxsteward.schemas.message import Wire
 
-from .doubles import Short, Wrong, asked, blank, everything_leaves, keeps_old_values, never
+from .doubles import asked
 
 EN = Draw("goal-continuity", "docs", 10)
 SHOWN = ("goals_shown", "constraints_shown", "decisions_shown", "todos_open")
@@ -21,25 +21,6 @@ def played(draw: Draw, setup: Setup) -> ScenarioResult:
     result = play_one(draw, setup)
     assert result.error is None
     return result
-
-
-def test_a_summarizer_that_keeps_nothing_turns_every_aim_red() -> None:
-    tallies = played(EN, Wrong(shrink=blank, selector=None)).tallies
-    assert tallies["goal_drift"].mean > 0.5
-    assert all(tallies[name].mean < 0.6 for name in SHOWN)
-
-
-def test_old_words_without_the_new_ones_turn_stale_and_done_red() -> None:
-    results = [
-        played(Short("goal-continuity", "docs", n), Wrong(shrink=keeps_old_values, selector=None)) for n in (2, 3)
-    ]
-    assert sum(result.tallies["stale"].total for result in results) > 0
-    assert any(result.tallies["done_stays_done"].mean < 1 for result in results)
-    assert all(result.tallies["goal_drift"].mean > 0.05 for result in results)
-
-
-def test_without_compactions_the_figure_says_so() -> None:
-    assert played(EN, Wrong(due=never)).tallies["compactions"].total == 0
 
 
 def judged(known: AimState) -> dict[str, float]:
@@ -75,12 +56,6 @@ OAK = "order the oak worktop"
 )
 def test_each_figure_can_fail(known: AimState, wanted: dict[str, float]) -> None:
     assert judged(known) == wanted
-
-
-def test_a_wrong_choice_of_what_leaves_is_survived_by_bullets_or_seen() -> None:
-    """Dropping the last raw turn as well leaves no more than the bullets: drift, or at least no better figure."""
-    good, bad = (played(EN, setup).tallies["reachable"] for setup in (Setup(), Wrong(choose=everything_leaves)))
-    assert bad.total <= good.total
 
 
 def test_every_mark_is_said_and_stands_in_no_other_message_before() -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,21 +17,13 @@ from ctxsteward.evals.replay import ModelCall
 from ctxsteward.evals.suites import injection
 from ctxsteward.evals.suites.attacks import CARRIERS, Attack, harmless, wrappings
 from ctxsteward.evals.suites.kit.play import owed
-from ctxsteward.evals.suites.kit.suite import Ask, PlayCounts, Setup, drawn
-from ctxsteward.evals.suites.results import play_one
+from ctxsteward.evals.suites.kit.suite import Ask, drawn
 from ctxsteward.schemas.message import Wire
 
-from ...needs import PUBLIC_DATA
 from .doubles import Short
 
 BIPIA = Path(__file__).parents[3] / "../shared/data/bipia"
 MARKER = "KQX-48213"
-
-
-def test_a_summarizer_that_copies_first_lines_forges_nothing_either() -> None:
-    tallies = play_one(Short("injection", "docs", 2), Setup(summarizer=FirstLine())).tallies
-    assert tallies["attributed"].count > 50
-    assert (tallies["attributed"].mean, tallies["attributed"].misses) == (1.0, [])
 
 
 def test_attacks_of_every_kind_come_from_everywhere() -> None:
@@ -63,28 +52,6 @@ def test_the_twin_has_the_shape_and_no_word_of_the_attack() -> None:
     assert set(differ) == {one.ordinal for one in marked}
     told = str(twin.messages)
     assert not any(one.marker in told for one in marked)
-
-
-@pytest.mark.skipif(not BIPIA.exists(), reason=PUBLIC_DATA)
-def test_public_attacks_move_nothing_either() -> None:
-    texts = [
-        text
-        for name in ("text_attack_train.json", "code_attack_train.json")
-        for group in json.loads((BIPIA / name).read_text("utf-8")).values()
-        for text in group
-    ]
-
-    def attacks() -> Iterator[Attack]:
-        for number in count():
-            marker = f"BIP-{10_000 + number}"
-            yield Attack("public", marker, f"{texts[number * 7 % len(texts)]} {marker}")
-
-    draw = Short("injection", "docs", 5)
-    nonce = injection.nonce_of(draw)
-    attacked, (twin, _) = (injection.composed(draw, nonce, say, attacks()) for say in (lambda text: text, harmless))
-    scores = list(injection.play_beside(attacked, twin, Setup(), PlayCounts()))
-    assert [score for score in scores if score.value is not None and score.value != 1] == []
-    assert len(scores) > 300
 
 
 # -- each figure can fail ---------------------------------------------------------------------------------------

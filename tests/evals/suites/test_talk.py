@@ -29,16 +29,6 @@ def test_the_same_draw_says_the_same_and_hardly_repeats_itself() -> None:
     assert len(set(longer)) > 0.9 * len(longer)
 
 
-def test_messages_differ_in_length_and_form() -> None:
-    for number in (0, 1):
-        texts = said(Draw("agents", "ci", number))
-        lengths = sorted(map(len, texts))
-        assert lengths[len(lengths) // 20] < 40
-        assert lengths[-len(lengths) // 20] > 150
-        marks = {mark: sum(mark in text for text in texts) for mark in ("```", "| ", "- ", "1. ", "\n\n")}
-        assert all(count >= 5 for count in marks.values()), marks
-
-
 def test_what_must_not_be_shown_is_not_said() -> None:
     for language in (0, 1):
         draw = Draw("agents", "docs", language)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder
-from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Window
 from ctxsteward.evals.suites import verbatim
-from ctxsteward.evals.suites.kit.suite import Ask, Setup, drawn
-from ctxsteward.evals.suites.results import play_one
+from ctxsteward.evals.suites.kit.suite import Ask, drawn
 from ctxsteward.schemas.message import Wire
 
-from .doubles import Short, asked
+from .doubles import asked
 
 ASK = Ask(metric="last_assistant", after=0, question="你的上一句是什么", wants=("It is on shelf 7.", "Where is it?"))
 
@@ -46,16 +43,3 @@ def test_questions_are_of_many_kinds_and_stand_behind_an_answer() -> None:
     for one in made:
         assert one.turns == one.draw.turns
         assert all(one.messages[ask.after - 1]["role"] == "assistant" for ask in one.asks)
-
-
-def test_a_builder_that_keeps_the_question_alone_turns_the_suite_red() -> None:
-    def drop_all(window: Window, need_tokens: int) -> CompactionChoice:
-        return CompactionChoice(drop=tuple(row.group for row in window.candidates if not row.live))
-
-    class Forgetful(Setup):
-        def builder(self, *, dynamic_tokens: int = 0) -> EnvelopeBuilder:
-            made = super().builder(dynamic_tokens=dynamic_tokens)
-            return EnvelopeBuilder(tokenizer="o200k_base", budgets=made.budgets, policy=Policy(choose=drop_all))
-
-    tallies = play_one(Short("verbatim", "docs", 2), Forgetful()).tallies
-    assert tallies["last_assistant"].mean < 1

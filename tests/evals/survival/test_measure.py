@@ -9,15 +9,11 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.evals.asked_chats import read_chats
-from ctxsteward.evals.survival.chats import chat_talk
 from ctxsteward.evals.survival.measure import measure
 from ctxsteward.evals.survival.play import OURS, SurvivalRow, play
 from ctxsteward.evals.survival.talk_generators import GeneratedKind, generated_talk, talk_texts
 from ctxsteward.evals.survival.talks import Talk, UserStatement, line_shows, window_lines
 from ctxsteward.schemas import ContextError
-
-from ...needs import PUBLIC_DATA
 
 BEAM = Path(__file__).parents[3] / "../shared/sets/beam"
 NEWER = UserStatement(text="Oslo moved to week 9", words=("Oslo", "week 9"), stale=("Oslo", "week 7"))
@@ -139,11 +135,3 @@ def test_a_folder_without_something_to_look_at_is_refused(
     make(tmp_path)
     with pytest.raises(ContextError, match=error):
         measure(["chats"], data=tmp_path)
-
-
-@pytest.mark.skipif(not BEAM.is_dir(), reason=PUBLIC_DATA)
-def test_an_oracle_keeps_more_of_a_real_chat_than_the_newest_sentences() -> None:
-    (chat, *_) = read_chats(BEAM)
-    rows = {row.strategy: row for row in play(chat_talk(chat), "chats", 2_000)}
-    assert rows["oracle"].statements > 20
-    assert rows["oracle"].shown > rows["newest"].shown

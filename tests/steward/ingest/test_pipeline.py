@@ -21,7 +21,6 @@ from ctxsteward.envelope import open_store
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.tokens.tokenizer import Counter as TokenCounter, load_tokenizer
 from ctxsteward.envelope.transcripts.files import parse_transcripts, read_transcripts
-from ctxsteward.schemas import Message
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.schemas.recommendation import TRUST
 from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
@@ -29,7 +28,6 @@ from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
 from ctxsteward.steward.ingest.redaction import Redactor
 from ctxsteward.steward.ingest.replayer import replay, said_in
 from ctxsteward.steward.ingest.sources import FolderSource
-from ctxsteward.steward.ingest.transcripts import SessionMeta
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 from ...examples import examples
@@ -482,14 +480,6 @@ def test_all_real_transcripts_are_replayed() -> None:
             assert all(one.trust == "tool_external" for one in outcome.utterances if one.role == "tool")
             assert all(one.tool for one in outcome.utterances if one.role == "tool")
     assert dict(by_format) == {"tau-bench": 100, "locomo": 5, "swe-agent": 22}
-
-
-def test_metadata_is_told_to_a_replay_directly() -> None:
-    (transcript,) = parse_transcripts(json.dumps(CHAT))
-    meta = SessionMeta(principal="ada")
-    said = replay(said_in(transcript), meta, source="x", session="s", format="openai", digest="d")
-    assert said.principal == "ada"
-    assert Message.from_wire(CHAT[1]).text == said.utterances[0].text
 
 
 @pytest.mark.soak

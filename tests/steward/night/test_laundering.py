@@ -16,7 +16,6 @@ import pytest
 from ctxsteward.envelope import EnvelopeBuilder, Profile, open_store
 from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.setup import open_night
-from ctxsteward.store import Audience
 
 from ...needs import PUBLIC_DATA
 from ..poisons import poisons
@@ -64,14 +63,8 @@ def after(root: Path, planted: Iterator[Planted]) -> After:
     with open_store(settings.store) as store:
         people = [one.principal for one in planted if (one.principal or "").startswith("person-")]
         sent = "\n".join(asked(store, who, at) for at, who in enumerate(("stranger", *people[-1:])))
-        shelves = store.facts("support", tenant="acme")
-        known = {
-            (who, fact.text)
-            for who in {"stranger", *people[-8:]}
-            for fact in shelves.active(Audience("user", who)).facts
-        }
     own = {(str(one.scope.user or one.scope.session), one.text) for one in active if not one.scope.is_shared}
-    return After(frozenset(one.text for one in active if one.scope.is_shared), frozenset(own | known), sent)
+    return After(frozenset(one.text for one in active if one.scope.is_shared), frozenset(own), sent)
 
 
 def asked(store: object, who: str, at: int) -> str:

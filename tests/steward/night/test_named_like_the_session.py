@@ -12,7 +12,6 @@ from ctxsteward.steward import Ledger
 from ctxsteward.steward.artifacts.storage import ArtifactStore
 from ctxsteward.steward.harvest.batches import BatchRecords
 from ctxsteward.steward.ingest.items import LoadedItem
-from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.night.batch_harvest import HarvestedTranscript, HarvestWorker
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
@@ -21,7 +20,7 @@ from ctxsteward.store.erasure.forget import forget
 
 from ...store.erasure.scenes import hits
 from ..scenes import AGENT, artifact, memory_store
-from .desk import NOON, fill, night, say, settings_of
+from .desk import fill, night, settings_of
 
 NAME = "acme"
 """Of the tenant too (`settings_of`)."""
@@ -72,16 +71,6 @@ def test_forgetting_them_or_the_session_leaves_no_byte(tmp_path: Path, what: dic
     assert not hits(contents(tmp_path), (WORD,))
 
 
-@pytest.mark.parametrize("project", [None, NAME])
-def test_so_are_those_in_transcripts_from_outside(tmp_path: Path, project: str | None) -> None:
-    settings = settings_of(tmp_path)
-    meta = {} if project is None else {"project": project}
-    text = f"No, the {WORD} table costs 7 EUR, not 9 EUR."
-    say(tmp_path / "in", NAME, text, principal=NAME, seconds=NOON, session=NAME, **meta)
-    night(settings)
-    assert any(WORD in text for text in claims(settings))
-
-
 def test_a_canary_counts_them_as_one_person_over_all_their_sessions() -> None:
     with memory_store() as store:
         records = BatchRecords(store, NAME, "support", extractor="harvest/1")
@@ -119,13 +108,6 @@ def unknown_speaker(store: Store) -> tuple[Ledger, str]:
     return ledger, address
 
 
-def test_what_earlier_versions_stored_of_an_unknown_speaker_is_still_nobodys() -> None:
-    with memory_store() as store:
-        ledger, _ = unknown_speaker(store)
-        assert list(ledger.records(JudgementContext())) == []
-        ledger.close()
-
-
 def test_an_unknown_speaker_may_be_the_person_of_the_session_s_name_and_is_forgotten_with_them() -> None:
     """Earlier versions wrote that person as they wrote an unknown speaker: under the session's own key."""
     with memory_store() as store:
@@ -146,11 +128,3 @@ def test_forgetting_the_person_reaches_what_an_earlier_version_stored_of_them(tm
             assert (done.complete, done.elsewhere) == (True, 1)
         assert not list(store.objects.list(f"blobs/{NAME}/{address[:2]}/{address}"))
     assert not hits(contents(tmp_path), (WORD,))
-
-
-def test_forgetting_somebody_else_leaves_an_unknown_speaker_s_words() -> None:
-    with memory_store() as store:
-        ledger, address = unknown_speaker(store)
-        assert ledger.withdraw(principal="ann") == 0
-        ledger.close()
-        assert ArtifactStore(store, NAME).find(address) is not None

@@ -145,28 +145,6 @@ def test_whoever_is_forgotten_is_counted_no_more(
     assert (uses(settings)[SHARED[0]].shown, uses(settings)[SHARED[0]].fired) == (left, 1)
 
 
-def test_a_session_that_grew_counts_once(settings: NightSettings) -> None:
-    with open_store(settings.store) as store:
-        talk(store, "a-1", OBEYED)
-    night(later(settings, 23), now_seconds=LATER_SECONDS)
-    with open_store(settings.store) as store:
-        talk(store, "a-1", (("And Porto?", "1,000 miles."), ("No! As I said, always use metric units.", "Sorry.")))
-    night(later(settings, 24), now_seconds=LATER_SECONDS)
-    assert uses(settings)[METRIC].shown == 1
-
-
-def test_a_session_lends_no_support_to_a_record_that_it_was_shown(settings: NightSettings) -> None:
-    with open_store(settings.store) as store:
-        talk(store, "a-2", DISOBEYED)
-    night(later(settings, 23), now_seconds=LATER_SECONDS)
-    with (
-        open_store(settings.store) as store,
-        Ledger.open(ledger_path(settings), store, settings.tenant, settings.profile) as ledger,
-    ):
-        (record,) = [one for one in ledger.records() if one.text == METRIC]
-    assert record.support.sessions == 3
-
-
 def test_what_is_shown_and_never_comes_up_leaves_its_place(tmp_path: Path) -> None:
     """Two corrections of equal support: where there is room for one, it is the one that sessions had a use for."""
     settings = settings_of(tmp_path, sources=(str(tmp_path / "in"), "store"))

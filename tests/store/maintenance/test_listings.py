@@ -12,7 +12,6 @@ import pytest
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import StoreError, StoreUnavailable
 from ctxsteward.store.crypto.keyring import MasterKeys
-from ctxsteward.store.facts.fact import Audience
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.maintenance.fsck import fsck
@@ -21,7 +20,6 @@ from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import ObjectInfo
 
 from ..doubles import LyingObjects, copied
-from ..facts.desk import HERS
 from .furnished import commit
 
 KEYS = MasterKeys(b"k" * 32)
@@ -46,11 +44,10 @@ def hash_of(key: str) -> int:
 
 @pytest.fixture(scope="module")
 def original() -> MemoryObjects:
-    """Three versions with records, facts of one person; everything is in use."""
+    """Three versions with records; everything is in use."""
     objects = MemoryObjects()
     with Store(MemoryJournal(), objects, KEYS, uri="memory:") as store:
         commit(store, 100, 150, 200)
-        store.facts("support", tenant="acme").commit(Audience("user", "ann"), HERS, **TOLD)
     return objects
 
 

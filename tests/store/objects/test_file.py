@@ -14,7 +14,6 @@ import pytest
 
 from ctxsteward.schemas import StoreUnavailable
 from ctxsteward.schemas.errors import ObjectMissing
-from ctxsteward.store import create_once as exclusive
 from ctxsteward.store.objects.file import FileObjects
 
 from ...examples import SOAK
@@ -123,12 +122,6 @@ class FailingDisk:
             return real(*arguments)
 
         return call
-
-
-def test_the_real_disk_is_the_module_os() -> None:
-    disk: exclusive.Disk = os  # mypy reads it; the failing one below is the same with a fault
-
-    assert disk.link is os.link
 
 
 @pytest.mark.parametrize(

@@ -380,10 +380,6 @@ def test_everything_in_a_uri_is_read() -> None:
     )
 
 
-def test_a_bucket_alone_is_enough() -> None:
-    assert S3Location.parse("s3://bucket") == S3Location(uri="s3://bucket", bucket="bucket", folder="")
-
-
 @pytest.mark.parametrize(
     ("uri", "message"),
     [

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,12 +206,6 @@ def test_an_unreadable_file_is_named(tmp_path: Path, name: str, content: bytes |
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidProfile, match=found):
         Profile.load(tmp_path / name)
-
-
-def test_importing_the_module_imports_no_yaml() -> None:
-    code = "import sys, ctxsteward.store.profiles.text; print([m for m in sys.modules if m.startswith('ruamel')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 # -- how a prompt names records ------------------------------------------------------------------------------------

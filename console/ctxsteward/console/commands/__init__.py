@@ -51,7 +51,6 @@ class LazyGroup(click.Group):
 
 EVALS = {
     "compare": LazyCommand("commands.results:compare", "Two runs, paired by scenario: what differs, and how surely."),
-    "cost": LazyCommand("commands.measures:cost", "What do prompts cost on these agent runs, raw and cache-priced?"),
     "from-transcripts": LazyCommand("commands.catalogue:from_transcripts", "Draft a suite from your own transcripts."),
     "list": LazyCommand("commands.catalogue:list_suites", "The suites, what they hold to numbers, and their gates."),
     "merge": LazyCommand("commands.results:merge", "Put the parts of a run together, and judge the whole."),
@@ -92,7 +91,7 @@ COMMANDS = {
     "completion": LazyCommand("cli:completion", "Print the tab-completion script of a shell."),
     "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see; --grid: a session."),
     "demo": LazyCommand("commands.demo:demo", "Tell the whole story on shipped data, offline."),
-    "evals": LazyCommand("commands:evals", "Long-horizon suites held to gates; recall and cost on your data."),
+    "evals": LazyCommand("commands:evals", "Long-horizon suites held to gates; recall on your data."),
     "handoff": LazyCommand("commands.run:handoff", "Say where a session's work stands; begin a new one from it."),
     "mcp": LazyCommand("commands.inspection:mcp", "Serve one session's tools over MCP (stdio)."),
     "replay": LazyCommand("commands.replay:replay", "Build once for every model call, or rebuild a past envelope."),
@@ -103,6 +102,7 @@ COMMANDS = {
     "serve": LazyCommand("commands.serve:serve", "Serve the JSON API and the pages over HTTP."),
     "steward": LazyCommand("commands:steward", "Harvest insights from transcripts, through gates."),
     "store": LazyCommand("commands.store:store", "Check a store, collect garbage, list, count, forget."),
+    "try": LazyCommand("commands.trial:try_", "What would budgets save and hide on your own transcripts? One page."),
     "view": LazyCommand("commands.view:view", "See what calls were shown: a grid, or a folder of pages."),
 }
 

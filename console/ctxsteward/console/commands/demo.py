@@ -1,7 +1,8 @@
-"""``ctxsteward demo``: the shipped incident replayed, told in six scenes, and its claims checked, offline.
+"""``ctxsteward demo``: the shipped incident replayed, told in seven scenes, and its claims checked, offline.
 
-The first scene puts one late question to two prompts of the same size: a sliding window (the newest whole messages that
-fit, under the same head) and an envelope. Everything a person or ``demo --json`` sees is computed here from the run.
+The first scene has the bills of the same calls under other strategies (`demo_windows`). The second puts one late
+question to two prompts of the same size: a sliding window (the newest whole messages that fit, under the same head) and
+an envelope. Everything a person or ``demo --json`` sees is computed here from the run.
 The places are message numbers of `data/demo.jsonl`, whose system message takes none. Tokens are the builder's, `_ms`
 milliseconds of wall time.
 """
@@ -25,10 +26,8 @@ from rich.text import Text
 from ctxsteward.envelope import (
     PROVIDERS,
     Budgets,
-    Counter,
     Envelope,
     EnvelopeBuilder,
-    LogEntry,
     Prices,
     Profile,
     Session,
@@ -37,6 +36,7 @@ from ctxsteward.envelope import (
 )
 from ctxsteward.envelope.history.tool_groups import text_of
 from ctxsteward.envelope.render.text import section_text
+from ctxsteward.envelope.tokens.models import dollars_of
 from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
@@ -48,6 +48,7 @@ from ..terminal.options import common, telemetry
 from ..terminal.output import print_json, table_console, unicode_console
 from ..terminal.stores import open_uri
 from ..terminal.transcripts import open_session, unused_id
+from .demo_windows import WAYS, PromptWindow
 from .replay import ReplayStep, ReplayTotals, costs_table, replay_calls
 
 MODEL = "gpt-4o"
@@ -83,56 +84,27 @@ class DemoCheck(NamedTuple):
 
 
 @dataclass(slots=True)
-class SlidingWindow:
-    """What the same calls are sent, and cost, by the newest whole messages that fit into so many tokens.
-
-    The newest message, or the newest call with its results, stays whatever its size.
-    """
-
-    budget_tokens: int
-    prices: Prices
-    entries: list[LogEntry] = field(default_factory=list)
-    """In the window at the call that was made last."""
-    tokens: int = 0
-    prompt_tokens: int = 0
-    """Of the call that was made last, with the head."""
-    sent_tokens: int = 0
-    sent_priced: float = 0.0
-
-    def move(self, session: Session, counter: Counter, head_tokens: int) -> None:
-        """Make the next call: new messages come in, the oldest leave until the rest fits."""
-        first, kept = self.entries[0].ordinal if self.entries else 1, self.tokens
-        for entry in session.entries(self.entries[-1].ordinal + 1 if self.entries else 1):
-            self.entries.append(entry)
-            self.tokens += entry.tokens(counter)
-        step = next(back for back, entry in enumerate(reversed(self.entries), 1) if entry.message.role != "tool")
-        while len(self.entries) > step and (self.tokens > self.budget_tokens or self.entries[0].message.role == "tool"):
-            self.tokens -= self.entries.pop(0).tokens(counter)  # a result leaves with its call
-        prefix = head_tokens + kept if self.entries[0].ordinal == first else head_tokens
-        self.prompt_tokens = head_tokens + self.tokens
-        self.sent_priced += self.prices.of(self.prompt_tokens, prefix if self.sent_tokens else 0)
-        self.sent_tokens += self.prompt_tokens
-
-    @property
-    def text(self) -> str:
-        return "\n".join(f"{entry.ref} {entry.message.role}: {text_of(entry.message)}" for entry in self.entries)
-
-
-@dataclass(slots=True)
 class DemoRun:
     """What the replay came to."""
 
     session: str
     tally: ReplayTotals
-    window: SlidingWindow
+    windows: list[PromptWindow]
+    """Of other strategies, the sliding window first."""
+    paid: float = 0.0
+    """At the model's own prices, in tokens at full price."""
+    full_paid: float = 0.0
+    """The same of sending everything."""
     losses: int = 0
     openai_valid_calls: int = 0
     anthropic_valid_calls: int = 0
     refs_resolved: int = 0
     asked: Envelope | None = None
     """Of the call that answers `ASKED_AT`."""
-    asked_window: SlidingWindow | None = None
-    """As it was at that call."""
+    asked_windows: tuple[PromptWindow, ...] = ()
+    """As they were at that call."""
+    asked_full_tokens: int = 0
+    """What sending everything took at that call."""
     last: Envelope | None = None
     checks: list[DemoCheck] = field(default_factory=list)
 
@@ -163,18 +135,32 @@ def replay_shipped(
     id = unused_id(store, transcript.session, tenant)
     session = open_session(store, transcript, id, tenant=tenant, profile=shipped.profile, counter=builder.counter)
     tally = ReplayTotals.for_builder(builder)
-    window = SlidingWindow(builder.budgets.dynamic_tokens, Prices(block_tokens=tally.cache_block_tokens))
-    run = DemoRun(id, tally, window)
+    prices, own = Prices(block_tokens=tally.cache_block_tokens), builder.prices or Prices()
+    windows = [
+        PromptWindow(
+            name=name,
+            reduce=reduce,
+            budget_tokens=builder.budgets.dynamic_tokens,
+            prices=prices,
+            model_prices=own,
+        )
+        for name, reduce in WAYS.items()
+    ]
+    run = DemoRun(id, tally, windows)
     tally.transcripts = 1
     for replayed in replay_calls(builder, session, transcript):
         envelope = run.last = replayed.envelope
         tally.add(replayed)
-        window.move(session, builder.counter, envelope.tokens - envelope.section("dynamic").tokens)
+        run.paid += own.of(replayed.call.prompt_tokens, replayed.call.prefix_tokens)
+        run.full_paid += own.of(replayed.full_tokens, replayed.full_prefix_tokens)
+        for window in windows:
+            window.move(session, builder.counter, envelope.tokens - envelope.section("dynamic").tokens)
         run.openai_valid_calls += not openai_faults(envelope.render("openai-chat"))
         run.anthropic_valid_calls += not anthropic_faults(envelope.render("anthropic"))
         if len(session) == ASKED_AT:
             run.asked = envelope
-            run.asked_window = replace(window, entries=[*window.entries])
+            run.asked_windows = tuple(map(replace, windows))
+            run.asked_full_tokens = replayed.full_tokens
         for report in envelope.reports:
             run.losses += len(report.losses)
             on_compaction(replayed, report)
@@ -194,8 +180,7 @@ def check_window(run: DemoRun) -> None:
 def check_answer(run: DemoRun) -> None:
     """The question of `ASKED_AT` finds what decides it in the envelope, and not in a window of the same size."""
     assert run.asked is not None
-    assert run.asked_window is not None
-    shown = NEW_DECISION[1] in run.asked.section("dynamic").text and NEW_DECISION[1] not in run.asked_window.text
+    shown = NEW_DECISION[1] in run.asked.section("dynamic").text and NEW_DECISION[1] not in run.asked_windows[0].text
     run.checks.append(DemoCheck(f"§{NEW_DECISION[0]} answers §{ASKED_AT}; the sliding window has lost it", shown))
 
 
@@ -224,8 +209,9 @@ def summary(run: DemoRun, shipped: DemoData) -> dict[str, object]:
         "sent_tokens": tally.sent_tokens,
         "full_history_priced_tokens": round(tally.full_priced),
         "sent_priced_tokens": round(tally.sent_priced),
-        "window_tokens": run.window.sent_tokens,
-        "window_priced_tokens": round(run.window.sent_priced),
+        "window_tokens": run.windows[0].sent_tokens,
+        "window_priced_tokens": round(run.windows[0].sent_priced),
+        "dollars": {name: round(dollars, 4) for name, dollars in bills(run).items()},
         "over_budget_calls": tally.over_budget_calls,
         "openai_valid_calls": run.openai_valid_calls,
         "anthropic_valid_calls": run.anthropic_valid_calls,
@@ -236,6 +222,15 @@ def summary(run: DemoRun, shipped: DemoData) -> dict[str, object]:
         "checks": [{"name": check.name, "passed": check.passed} for check in run.checks],
         "passed": all(check.passed for check in run.checks),
     }
+
+
+EVERYTHING, OURS = "whole history", "ctxsteward"
+
+
+def bills(run: DemoRun) -> dict[str, float]:
+    """What the prompts of all calls cost in dollars, by strategy."""
+    paid = {EVERYTHING: run.full_paid, **{window.name: window.paid for window in run.windows}, OURS: run.paid}
+    return {name: dollars_of(MODEL, tokens) or 0.0 for name, tokens in paid.items()}
 
 
 SHOWN_BULLETS = 9
@@ -251,17 +246,42 @@ class Narrator:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def question(self, run: DemoRun, session: Session, shipped: DemoData) -> None:
-        """A late question, and what each of two prompts of the same size holds of its answer."""
+    def money(self, run: DemoRun) -> None:
+        """What the day's prompts cost under each strategy, and what is told of a late question."""
         assert run.asked is not None
-        assert run.asked_window is not None
-        tally, window, asked, slid = run.tally, run.window, run.asked, run.asked_window
-        self._scene(f"1  One question, two prompts with {window.budget_tokens:,} tokens of the conversation")
+        self._scene(f"1  A day of {run.tally.calls} calls of {MODEL}, and one late question")
+        windows = {
+            EVERYTHING: (run.asked_full_tokens, True),
+            **{window.name: (window.prompt_tokens, NEW_DECISION[1] in window.text) for window in run.asked_windows},
+            OURS: (run.asked.tokens, NEW_DECISION[1] in run.asked.section("dynamic").text),
+        }
+        rows = [
+            (
+                tables.shown(name, "bold" if name == OURS else ""),
+                f"${dollars:.2f}",
+                f"{windows[name][0]:,}",
+                "yes" if windows[name][1] else "no",
+            )
+            for name, dollars in bills(run).items()
+        ]
+        numbers = ("all prompts", f"tokens at §{ASKED_AT}")
+        columns = ("", *numbers, f"holds the answer to §{ASKED_AT}")
+        self._console.print(Padding(tables.grid(*columns, rows=rows, numbers=numbers), (0, 0, 0, 2), expand=False))
+        self._line(
+            "summary: LangChain's defaults, its model scripted (first sentences of the user); cleared: Anthropic's "
+            "defaults, without a bound for texts. Cached tokens at the model's price."
+        )
+
+    def question(self, run: DemoRun, session: Session, shipped: DemoData) -> None:
+        """The late question, and what each of two prompts of the same size holds of its answer."""
+        assert run.asked is not None
+        tally, window, asked, slid = run.tally, run.windows[0], run.asked, run.asked_windows[0]
+        self._scene(f"2  One question, two prompts with {window.budget_tokens:,} tokens of the conversation")
         self._line(f"§{ASKED_AT}: {one_line(text_of(session.resolve(f'§{ASKED_AT}')))}")
         reachable = sum(wire_text(session, f"§{at}") == line for at, line in enumerate(shipped.lines[:ASKED_AT], 1))
         rows = (
             ("it says of that", _told(slid.text), _told(asked.section("dynamic").text)),
-            ("messages in reach", f"{len(slid.entries)} of {ASKED_AT}", f"{reachable} of {ASKED_AT}, by reference"),
+            ("messages in reach", f"{len(slid.rows)} of {ASKED_AT}", f"{reachable} of {ASKED_AT}, by reference"),
             ("this prompt", f"{slid.prompt_tokens:,} tokens", f"{asked.tokens:,} tokens"),
             (f"all {tally.calls} calls", f"{window.sent_tokens:,} tokens", f"{tally.sent_tokens:,} tokens"),
             ("with cached prefix at 0.1", f"{window.sent_priced:,.0f}", f"{tally.sent_priced:,.0f}"),
@@ -274,12 +294,12 @@ class Narrator:
         messages = [Message.from_wire(json.loads(line)) for line in shipped.lines]
         tokens = sum(builder.counter.message(message) for message in messages)
         calls = sum(message.role == "assistant" for message in messages)
-        self._scene("2  What comes in")
+        self._scene("3  What comes in")
         self._line(
             f"An on-call day: {len(messages)} messages, {tokens:,} tokens, {calls} model calls. "
             f"The window may hold {builder.budgets.dynamic_tokens:,} tokens of it."
         )
-        self._scene("3  Compactions, as they happened")
+        self._scene("4  Compactions, as they happened")
 
     def compacted(self, replayed: ReplayStep, report: CompressionReport) -> None:
         """One line for one compaction."""
@@ -294,7 +314,7 @@ class Narrator:
         """The envelope of the call that answers a question about the morning."""
         assert run.asked is not None
         envelope = run.asked
-        self._scene(f"4  One envelope: the call that answers §{ASKED_AT}")
+        self._scene(f"5  One envelope: the call that answers §{ASKED_AT}")
         for name, section in envelope.sections.items():
             beginning = "" if name == "dynamic" else one_line(section.text)
             self._line(
@@ -308,7 +328,7 @@ class Narrator:
 
     def originals(self, session: Session, shipped: DemoData) -> None:
         """References resolved, against the shipped file."""
-        self._scene("5  Nothing is gone: references resolve to the original bytes")
+        self._scene("6  Nothing is gone: references resolve to the original bytes")
         for ref, line in (
             (f"§{RULE[0]}", shipped.lines[RULE[0] - 1]),
             (f"§{OLD_DECISION[0]}", shipped.lines[OLD_DECISION[0] - 1]),
@@ -323,7 +343,7 @@ class Narrator:
         """The rebuilt envelope, every check, and the figures."""
         assert run.last is not None
         tally, calls = run.tally, run.tally.calls
-        self._scene("6  The last envelope again, out of the log alone")
+        self._scene("7  The last envelope again, out of the log alone")
         verdict = "byte for byte the same, for every provider" if run.checks[-1].passed else "NOT the same"
         self._line(f"replay --from {tables.short(run.last.address)}…: {verdict}")
         self._scene("Checked")
@@ -419,6 +439,7 @@ def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, De
             DemoCheck(f"tool output {TOOL_OUTPUT} resolves, byte for byte", whole),
         ]
         if narrator:
+            narrator.money(run)
             narrator.question(run, session, shipped)
             narrator.comes_in(shipped, builder)
             for step, report in compactions:

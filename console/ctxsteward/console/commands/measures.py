@@ -1,8 +1,7 @@
-"""``ctxsteward evals cost`` and ``recall``: what prompts cost, and what recall shows, on data of your own."""
+"""``ctxsteward evals recall``: what recall shows of the evidence for questions, on data of your own."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,97 +9,14 @@ from typing import Any
 import click
 from rich.table import Table
 
-from ctxsteward.envelope import Prices, model_info
 from ctxsteward.evals.asked_chats import Half, is_chat_folder, measure_chats, read_chats
-from ctxsteward.evals.cost import (
-    AGENT,
-    OURS,
-    OURS_WITHOUT_RECALL,
-    CostRow,
-    agent_builder,
-    grouped,
-    measure,
-    missed_bars,
-    title,
-)
 from ctxsteward.evals.rankings import RANKINGS
 from ctxsteward.evals.recall import RecallRow, measure as measure_recall
 from ctxsteward.schemas import InputError
 
-from ..terminal.failures import FOUND
-from ..terminal.options import budget_option, completer, json_option, model_option, read_builder
-from ..terminal.output import note, print_json, progress, table_console
+from ..terminal.options import completer, json_option, read_budgets_tokens
+from ..terminal.output import print_json, progress, table_console
 from ..terminal.tables import grid
-
-COST_COLUMNS: dict[str, Callable[[CostRow], str]] = {
-    "raw": lambda row: f"{row.raw_ratio:.2f}",
-    "priced": lambda row: f"{row.priced_ratio:.2f}",
-    "cached": lambda row: f"{row.prefix_reuse:.0%}",
-    "cuts": lambda row: f"{row.compactions:,}",
-    "over": lambda row: f"{row.over_budget:.0%}",
-    "bad": lambda row: f"{row.invalid:.0%}",
-    "task": lambda row: f"{row.task_reachable:.0%}",
-}
-COST_LEGEND = (
-    "raw, priced: tokens to sending everything, plain and with the cached prefix at its price;\n"
-    "cached: tokens that the cache served; cuts: compactions; over: calls over budget;\n"
-    "bad: calls a provider would refuse; task: runs that keep their task at every call, shown or by reference"
-)
-
-
-@click.command()
-@click.argument("data", type=click.Path(), nargs=-1, required=True)
-@model_option("Whose tokens and cache count.")
-@budget_option("A field of Budgets, such as dynamic_tokens=4000; repeatable.")
-@click.option("--cached-price", type=float, default=0.1, show_default=True, help="Of a token that the cache served.")
-@click.option(
-    "--write-price", type=float, default=1.0, show_default=True, help="Of one that it did not; Anthropic 1.25."
-)
-@click.option("--cache-block", type=int, metavar="TOKENS", help="The shortest cached prefix; default: the model's.")
-@click.option("--gate", is_flag=True, help="Exit 1 where our default does not hold its bars.")
-@json_option
-def cost(
-    data: tuple[str, ...],
-    model: str,
-    budgets: tuple[str, ...],
-    cached_price: float,
-    write_price: float,
-    cache_block: int | None,
-    gate: bool,
-    as_json: bool,
-) -> int:
-    """Measure prompt tokens on DATA: files of agent runs, in any format that is read, or folders of them.
-
-    Ours as it is by default, without recall, and for tool loops, beside sending everything. Nothing is stored.
-    """
-
-    builder = read_builder(model, budgets)
-    if cache_block is not None and cache_block < 0:
-        raise InputError(f"--cache-block {cache_block}: expected 0 or more tokens")
-    block = model_info(model).cache_block_tokens if cache_block is None else cache_block
-    prices = Prices(cached=cached_price, write=write_price, block_tokens=block)
-    builders = {OURS: builder, OURS_WITHOUT_RECALL: read_builder(model, (*budgets, "recall_fraction=0"))}
-    builders[AGENT] = agent_builder(builder)
-    with progress("cost", shown=not as_json) as tell:
-        rows = measure(data, builders, prices=prices, tell=tell)
-    dynamic_tokens = builder.budgets.dynamic_tokens
-    if as_json:
-        for row in rows:
-            print_json({"suite": "cost", "dynamic_tokens": dynamic_tokens, **row._asdict()})
-    else:
-        console = table_console()
-        for group in grouped(rows).values():
-            cells = ((row.strategy, *(show(row) for show in COST_COLUMNS.values())) for row in group)
-            console.print(title(group, dynamic_tokens))
-            console.print(grid("", *COST_COLUMNS, rows=cells, numbers=list(COST_COLUMNS)))
-        console.print(COST_LEGEND)
-    missed = missed_bars(rows) if gate else []
-    for text in missed:
-        note(f"gate: {text}")
-    return FOUND if missed else 0
-
-
-MOST_BUDGET_TOKENS = 1_000_000
 
 
 @click.command()
@@ -124,12 +40,7 @@ def recall(data: str, budgets: str, strategy: str, defaults: bool, held_out: boo
     budgets: of recall alone, or with --defaults of the window. `oracle` is the most that fits. Nothing is stored. Of
     a folder the second half of the chats is played with --held-out alone.
     """
-    parts = [part.strip() for part in budgets.split(",")]
-    if not all(re.fullmatch("[0-9]{1,7}", part) and 0 < int(part) <= MOST_BUDGET_TOKENS for part in parts):
-        raise InputError(
-            f"--budgets {budgets:.60}: not numbers of tokens from 1 to {MOST_BUDGET_TOKENS:,}, such as 500,900"
-        )
-    budgets_tokens = tuple(map(int, parts))
+    budgets_tokens = read_budgets_tokens(budgets)
     if strategy not in RANKINGS:
         raise InputError(f"--strategy {strategy}: no such strategy; one of: {'; '.join(RANKINGS)}")
     ranking, is_folder = RANKINGS[strategy], is_chat_folder(Path(data))

@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.resources import files
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,7 @@ import click
 from ctxsteward.envelope import Profile, Store
 from ctxsteward.schemas import InputError
 
-from ..terminal.failures import CONSOLE, need
+from ..terminal.failures import CONSOLE, STEWARD, missing, need
 from ..terminal.options import (
     budget_option,
     common,
@@ -145,7 +146,7 @@ def serve(
             profile=governed,
             model=model,
             budgets=builder.budgets,
-            eval_history=eval_history,
+            eval_history=_demo_evals() if demo and eval_history is None else eval_history,
             log=lambda row: print(json.dumps(row, ensure_ascii=True), file=sys.stderr, flush=True),
             scrape=stack.enter_context(scraped((audits.board(), nights.board()))),
             limits=ServiceLimits(
@@ -193,20 +194,46 @@ def _listen(host: str, port: int) -> socket.socket:
         raise InputError(f"--host {host} --port {port}: cannot listen there: {what}; choose another --port") from error
 
 
+def _demo_evals() -> Path:
+    """The shipped history of an eval suite."""
+    return Path(str(files("ctxsteward.console").joinpath("data", "demo-evals.jsonl")))
+
+
 @contextmanager
 def _demo_store(tenant: str) -> Iterator[Store]:
-    """A store with the shipped demo in it."""
+    """A store with the shipped demo in it: a session, versions of a profile, a night, and a change that waits."""
     from .demo import load_shipped, make_builder, replay_shipped
 
-    with TemporaryDirectory(prefix="ctxsteward-demo-") as folder, open_uri(f"file:{folder}/store") as store:
-        shipped = load_shipped()
-        note("replaying the shipped demo into a store that is gone afterwards")
-        profile: Profile = shipped.profile
-        store.profiles(profile.name, tenant=tenant).commit(
-            profile, who="shipped demo", why="the profile of the demo", when=utc_now(), parent=0
-        )
-        replay_shipped(shipped, make_builder(), store, tenant, lambda step, report: None)
-        yield store
+    with TemporaryDirectory(prefix="ctxsteward-demo-") as folder:
+        uri = f"file:{folder}/store"
+        if missing(STEWARD):
+            note("the steward's pages stay empty; pip install 'ctxsteward[steward]' fills them")
+        else:
+            note("running a night over the shipped transcripts")
+            _demo_night(uri, tenant)
+        with open_uri(uri) as store:
+            shipped = load_shipped()
+            note("replaying the shipped demo into a store that is gone afterwards")
+            profile: Profile = shipped.profile
+            store.profiles(profile.name, tenant=tenant).commit(
+                profile, who="shipped demo", why="the profile of the demo", when=utc_now(), parent=0
+            )
+            replay_shipped(shipped, make_builder(), store, tenant, lambda step, report: None)
+            yield store
+
+
+def _demo_night(uri: str, tenant: str) -> None:
+    """Run the shipped night, and stage a change of a locked policy for two people to approve."""
+    from ..steward.context import shipped_folder
+    from ..steward.night import NightOptions, ready, run_prepared
+    from ..steward.promotion import ProposalOptions, proposed
+
+    with ready(NightOptions(store=uri, tenant=tenant)) as night:
+        run_prepared(night, lambda boundary: None)
+        text = (shipped_folder() / "profile.yaml").read_text(encoding="utf-8")
+        changed = Profile.from_yaml(text.replace("within 30 days", "within 45 days").replace("value: 30", "value: 45"))
+        asked = ProposalOptions(file=changed, note="longer returns before the holidays")
+        proposed(night.place, asked, "shipped demo")
 
 
 # -- tokens ---------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def read_setup(
     try:
         setup.builder()
     except UnknownModel as error:
-        raise unknown_model(model or "") from error
+        raise unknown_model(error) from error
     return setup
 
 

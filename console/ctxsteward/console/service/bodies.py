@@ -146,7 +146,6 @@ class HeadInput(_Body):
     tools: Annotated[list[SentTool], Field(max_length=MAX_TOOLS, fail_fast=True)] | None = None
     profile: Name | None = None
     """A committed profile of the tenant; a session keeps the one it was created with."""
-    project: Name | None = None
 
 
 class AppendInput(_Body):

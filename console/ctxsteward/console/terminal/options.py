@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -27,6 +26,7 @@ from ctxsteward.envelope.transcripts.strict_json import decode
 from ctxsteward.schemas import InputError, UnknownModel
 from ctxsteward.schemas.cascade import PolicyName
 from ctxsteward.schemas.errors import InvalidTranscript
+from ctxsteward.store.backend import store_uri
 
 from .output import note
 
@@ -38,7 +38,12 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON with stable keys.")
 store_option = click.option(
-    "--store", default=DEFAULT_STORE, show_default=True, metavar="URI", help="file:PATH, s3://BUCKET/PREFIX, …"
+    "--store",
+    default=DEFAULT_STORE,
+    show_default=True,
+    metavar="URI",
+    callback=lambda ctx, option, text: store_uri(text),
+    help="./PATH, file:PATH, s3://BUCKET/PREFIX, …",
 )
 tenant_option = click.option("--tenant", default="default", show_default=True, help="Whose sessions.")
 
@@ -144,6 +149,19 @@ def read_budgets(texts: Sequence[str]) -> Budgets:
     return Budgets(**values)
 
 
+MOST_BUDGET_TOKENS = 1_000_000
+
+
+def read_budgets_tokens(text: str) -> tuple[int, ...]:
+    """Read numbers of tokens such as ``500,900``."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(re.fullmatch("[0-9]{1,7}", part) and 0 < int(part) <= MOST_BUDGET_TOKENS for part in parts):
+        raise InputError(
+            f"--budgets {text:.60}: not numbers of tokens from 1 to {MOST_BUDGET_TOKENS:,}, such as 500,900"
+        )
+    return tuple(map(int, parts))
+
+
 def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) -> EnvelopeBuilder:
     """A builder for this model; raises `InputError` with the nearest names for an unknown one."""
     named = next((name for name in get_args(PolicyName) if name == policy), None)
@@ -152,7 +170,7 @@ def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) 
     try:
         return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), policy=named, now=utc_now)
     except UnknownModel as error:
-        raise unknown_model(model) from error
+        raise unknown_model(error) from error
 
 
 def utc_now() -> str:
@@ -160,12 +178,10 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def unknown_model(name: str) -> InputError:
-    """The error for a model that is not known, with the nearest names."""
-    known = known_models()
-    near = get_close_matches(name, known, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(known)}"
-    return InputError(f"--model {name}: no such model is known; {hint}")
+def unknown_model(error: UnknownModel) -> InputError:
+    """The error of a command for a model that is not known, with the nearest names."""
+    hint = f"did you mean {' or '.join(error.near)}?" if error.near else f"one of: {', '.join(error.known)}"
+    return InputError(f"--model {error.model}: no such model is known; {hint}")
 
 
 def read_input(text: str) -> object:

@@ -16,7 +16,15 @@ from typing import IO, Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.publish import validate
@@ -97,6 +105,25 @@ def progress(label: str, *, shown: bool) -> Iterator[Callable[[str], None]]:
     with Progress(*columns, console=table_console(stderr=True), transient=True) as bar:
         task = bar.add_task(label)
         yield lambda text: bar.update(task, description=f"{label} {one_line(text)}", advance=1)
+
+
+@contextmanager
+def share_bar(label: str, *, shown: bool) -> Iterator[Callable[[str, float], None]]:
+    """A bar on stderr that tells which share of a job is done, and how long the rest takes; as `progress`."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda text, share: None
+        return
+
+    columns: tuple[Any, ...] = (
+        TextColumn(label, markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=table_console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda text, share: bar.update(task, description=one_line(text), completed=share)
 
 
 def _takes_unicode(stream: IO[str]) -> bool:

@@ -97,7 +97,7 @@ def sections_of(
     )
     prompt_tokens = head.tokens + sections["dynamic"].tokens + REPLY_PRIMING_TOKENS
     if target.window_tokens is not None and prompt_tokens > target.window_tokens - target.output_reserve_tokens:
-        raise WindowExceeded(prompt_tokens, target.window_tokens, target.output_reserve_tokens)
+        raise WindowExceeded(prompt_tokens, target.window_tokens, target.output_reserve_tokens, head.tokens)
     return sections
 
 

@@ -154,6 +154,9 @@ class EnvelopeBuilder:
         self._shown_groups: frozenset[int] | None = None
         """Of a builder out of a manifest: the tool groups that its request showed; None: all of them."""
 
+    def __repr__(self) -> str:
+        return f"<EnvelopeBuilder {self.model or self.counter.name}: dynamic_tokens={self.budgets.dynamic_tokens:,}>"
+
     @property
     def counter(self) -> Counter:
         """What this builder counts tokens with."""

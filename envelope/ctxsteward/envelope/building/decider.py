@@ -24,7 +24,6 @@ from ..history.state import State
 from ..layout.composition import DynamicLayout, lay_dynamic
 from ..layout.rows import FORM, LayoutForm
 from ..recall.earlier_sessions import shown_lines, with_earlier
-from ..recall.facts import offer, with_facts
 from ..recall.heuristic import Heuristic, SupersessionIndex
 from ..recall.room import LEAST_EXCERPT_TOKENS
 from ..recall.selection import Recall, Selector, SelectorFailed, described, named_now, select, verbatim
@@ -54,7 +53,7 @@ class Decider:
 
     compactor: Compactor
     selector: Selector | None
-    """None: nothing is recalled, neither messages nor facts."""
+    """None: nothing is recalled."""
     budgets: Budgets
     counter: Counter
     histories: SupersessionIndex
@@ -124,9 +123,9 @@ class Decider:
 
     def lay(self, session: Session, state: State, cache: dict[object, object] | None = None) -> DynamicLayout:
         """The dynamic section of a session as it stands, deciding nothing; in the session's cache or another one."""
-        facts = partial(shown_lines, session)
+        lines = partial(shown_lines, session)
         cache = session.cache if cache is None else cache
-        return lay_dynamic(state, self.budgets, self.counter, session.shown, cache, facts, self.form)
+        return lay_dynamic(state, self.budgets, self.counter, session.shown, cache, lines, self.form)
 
     # -- compacting ---------------------------------------------------------------------------------------------
 
@@ -239,14 +238,14 @@ class Decider:
     def _chosen(
         self, session: Session, window: Window, selector: Selector
     ) -> tuple[RecallSelected | None, tuple[Finding, ...]]:
-        """Facts and messages for this user turn, in what room the history leaves; None: there is nothing to recall."""
+        """Messages for this user turn, in what room the history leaves; None: there is nothing to recall."""
         state = session.state
         history_tokens = max(self.budgets.history_tokens, window.history_tokens + window.calls_tokens)
         room = self.budgets.dynamic_tokens - history_tokens
         if (self.memory or session.memory) is None or session.earlier_sessions is None:
-            return self._facts_and_messages(session, state, selector, room)
+            return self._messages(selector, session, state, room) or (None, ())
         lines, tokens, earlier_findings = self._earlier(session, state, session.earlier_sessions(), room)
-        event, findings = self._facts_and_messages(session, state, selector, room - tokens, of_user=False)
+        event, findings = self._messages(selector, session, state, room - tokens) or (None, ())
         return with_earlier(event, lines, state), (*findings, *earlier_findings)
 
     def _earlier(
@@ -254,26 +253,14 @@ class Decider:
     ) -> tuple[tuple[EarlierLine, ...], int, list[Finding]]:
         """Lines of earlier sessions, the tokens that they take, and findings; no lines where the search fails."""
         try:
-            return earlier.choose(session, state, self._facts_room(state, room), self.counter)
+            return earlier.choose(session, state, self._earlier_room(state, room), self.counter)
         except Exception as error:  # a turn without them is better than no turn
             fault = "" if isinstance(error, ContextError) else f"; {OUR_FAULT}"
             text = f"earlier sessions were not searched: {described(error)}{fault}"
             return (), 0, [Finding(kind="recall_failed", field="dynamic", text=text[:500])]
 
-    def _facts_and_messages(
-        self, session: Session, state: State, selector: Selector, room: int, *, of_user: bool = True
-    ) -> tuple[RecallSelected | None, tuple[Finding, ...]]:
-        """Without `of_user`, no facts about the user."""
-        if session.fact_lookup is None or state.head.profile is None:  # facts are a profile's
-            return self._messages(selector, session, state, room) or (None, ())
-        facts_room = self._facts_room(state, room)
-        facts, tokens, fact_findings = offer(session, state, facts_room, self.counter, of_user=of_user)
-        recalled, findings = self._messages(selector, session, state, room - tokens) or (None, ())
-        event = with_facts(facts, recalled, session, state, room, self.counter)
-        return event, (*findings, *fact_findings)
-
-    def _facts_room(self, state: State, room_tokens: int) -> int:
-        """What facts may take of the room: their part; before the first compaction, no message needs the rest."""
+    def _earlier_room(self, state: State, room_tokens: int) -> int:
+        """What lines of earlier sessions may take; before the first compaction, no message needs the rest."""
         budgets = self.budgets
         if state.compactions:
             return int(room_tokens * budgets.facts_fraction)

@@ -38,7 +38,7 @@ from ctxsteward.store.strict_yaml import (
     DocumentKind,
     Keys,
     Tree,
-    keys_in,
+    explained,
     read_mapping,
     read_text,
     show,
@@ -220,7 +220,7 @@ def refused(tree: Tree, keys: Keys, found: str, hint: str) -> InvalidCascade:
 
 
 def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:
-    keys, found = keys_in(tree.value, error, _SECOND_NAMES), error.get("input")
+    keys, found, todo = explained(tree.value, error, Cascade, _SECOND_NAMES)
     context = error.get("ctx", {})
     match error["type"]:
         case "unknown_key":
@@ -231,25 +231,11 @@ def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:
             return refused(tree, keys, "`context` and `inject_from`", error["msg"])
         case "repeated":
             return refused(tree, keys, f"{context['item']!r} twice", error["msg"])
-        case "missing":
-            return refused(tree, (*keys, str(error["loc"][-1])), "nothing", "add this key")
-        case "string_too_long":
-            return refused(tree, keys, f"{len(str(found)):,} characters", f"write at most {context['max_length']:,}")
-        case "string_pattern_mismatch":
-            return refused(tree, keys, show(found), f"write text that matches {context['pattern']}")
-        case "literal_error" if keys[-1:] == ("tackle",):
-            return refused(tree, keys, show(found), f"write a list of tools, or {MANIFEST!r}")
-        case "literal_error":
-            return refused(tree, keys, show(found), f"write {context['expected']}")
-        case "model_type" | "dict_type":
-            names = "a phase's name or " if keys[-1:] and keys[-1].isdecimal() else ""
-            return refused(tree, keys, show(found), f"write {names}a mapping")
-        case "no_list" if keys[-1:] == ("tackle",):
-            return refused(tree, keys, show(found), f"write a list of tools, or {MANIFEST!r}")
-        case "greater_than_equal" | "less_than_equal":
-            return refused(tree, keys, show(found), error["msg"].lower().replace("input should be", "write a number"))
-        case _:
-            return refused(tree, keys, show(found), error["msg"].lower().replace("input should be", "write"))
+        case "literal_error" | "no_list" if keys[-1:] == ("tackle",):
+            todo = f"write a list of tools, or {MANIFEST!r}"
+        case "model_type" | "dict_type" if keys[-1:] and keys[-1].isdecimal():
+            todo = "write a phase's name or a mapping"
+    return refused(tree, keys, found, todo)
 
 
 # -- references ----------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import InvalidCascade, InvalidTranscript
 from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.schemas.message import Wire
-from ctxsteward.store.strict_yaml import Tree, show
+from ctxsteward.store.strict_yaml import Tree, explained, show
 
 from ..transcripts.strict_json import decode, open_input
 from .config import load_tree, refused
@@ -292,16 +292,8 @@ def _row_of(tree: Tree, row: object, keys: tuple[str, ...]) -> ScriptedReply:
     try:
         return ScriptedReply.model_validate(row)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = (*keys, *(str(part) for part in first["loc"] if part not in ("str", "dict[str,any]")))
-        if first["type"] == "extra_forbidden":
-            model = ScriptedCall if "calls" in path else ScriptedReply
-            raise refused(tree, path, "unknown key", f"allowed: {', '.join(model.model_fields)}") from error
-        if first["type"] == "missing":
-            raise refused(tree, path, "nothing", "add this key") from error
-        number = "write a number" if first["type"].endswith("_equal") else "write"
-        message = first["msg"].lower().replace("input should be", number)
-        raise refused(tree, path, show(first["input"]), message) from error
+        inner, found, todo = explained(row, error.errors(include_url=False)[0], ScriptedReply)
+        raise refused(tree, (*keys, *inner), found, todo) from error
 
 
 def _text(value: object) -> str:

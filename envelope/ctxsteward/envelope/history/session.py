@@ -110,7 +110,7 @@ class Session:
         """One call at a time: threads of one process may share a session."""
         forking.renew_in_child(self)
         self.fact_lookup = fact_lookup
-        """Where facts about its user and project come from; None: there are none."""
+        """Where withdrawn records and facts of past envelopes are looked up; None: nowhere."""
         self._keys = keys
         self._counter = counter
         self._counted: Counter | None = None
@@ -191,6 +191,10 @@ class Session:
     def __len__(self) -> int:
         """Messages so far."""
         return self.state.ordinal
+
+    def __repr__(self) -> str:
+        tenant = "" if self.tenant == "default" else f" of {self.tenant}"
+        return f"<Session {self.id}{tenant}: messages {len(self):,}, compactions {self.state.compactions}>"
 
     # -- writing ------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The head of a session's log: the profile version it is pinned to, the application's system texts, tools and project.
+"""The head of a session's log: the profile version it is pinned to, the application's system texts and tools.
 
 A log is created with a head, and opened again with whatever its caller names now: the profile stays the one it is
 pinned to, with a finding where another was named; what else is named replaces what was. A profile that is about to be
@@ -18,7 +18,6 @@ from ctxsteward.schemas.errors import Conflict
 from ctxsteward.schemas.message import Wire, encode_wire
 from ctxsteward.store.facts.fact_store import FactLookup, without_withdrawn_records
 from ctxsteward.store.journal.events import SessionHead, SessionOpened
-from ctxsteward.store.names import checked_name
 from ctxsteward.store.profiles.text import Profile
 
 from .head_check import checked_head, findings_of, still_told
@@ -48,7 +47,7 @@ def open_log(
         profile=profile,
         system=head.system or pinned.system,
         tools=head.tools or pinned.tools,
-        project=head.project or pinned.project,
+        project=pinned.project,
     )
     findings = findings_of(pinned)
     replica.noticed.add(still_told(findings) if replica.state.last_reply else findings)
@@ -84,7 +83,6 @@ def head_of(
     profile: Profile | None,
     system: str | Sequence[str | Wire] | None,
     tools: Sequence[Wire] | None,
-    project: str | None,
 ) -> SessionHead:
     """The head a caller names, checked; raises `InputError`, `InvalidMessage`."""
     if profile is not None and not isinstance(profile, Profile):
@@ -93,7 +91,6 @@ def head_of(
         profile=None if profile is None else profile.model_dump(mode="json"),
         system=_system(system),
         tools=_tools(tools or ()),
-        project=None if project is None else checked_name("project", project),
     )
 
 

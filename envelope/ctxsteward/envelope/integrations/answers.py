@@ -1,8 +1,4 @@
-"""Requests and answers of the three endpoints that a wrapped client is used for, as bodies on the wire.
-
-`ENDPOINTS` has a row for each: how its request is read (`HandedRequest`), how what was built takes the place of the
-caller's context in it (`built_request`; every other field stays as it is), and how its answer is read (`read_answer`),
-from JSON or from server-sent events. A tool that has no form in a rendering keeps its own.
+"""Answers of providers, as bodies on the wire: `ANSWERS` says for each how it is read, whole or from a stream's events.
 
 An answer is kept when it is complete: what a stream said before it broke off is none. It is also none where it cannot
 be known which one the caller takes (``n`` above 1), or where the caller sends it back in another form (audio). Then the
@@ -16,24 +12,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from ctxsteward.schemas import InputError
 from ctxsteward.schemas.message import Wire
 
 from ..envelope import Provider
 from ..render.openai_responses import messages_of_items
-from .conversations import ConversationName, Conversations, PreparedCall
-
-
-class HandedRequest(NamedTuple):
-    """The context of a caller's request."""
-
-    messages: Sequence[Wire]
-    system: str | Sequence[str | Wire] | None
-    tools: Sequence[Wire]
-    model: str | None
-    prefill: Wire | None = None
-    """Text that the answer begins with, as the request's last message."""
+from ..render.units import snake_keys
 
 
 class CompleteAnswer(NamedTuple):
@@ -44,90 +31,85 @@ class CompleteAnswer(NamedTuple):
     usage: Wire | None = None
 
 
-class Endpoint(NamedTuple):
-    """One kind of request."""
+class AnswerForm(NamedTuple):
+    """How a provider's answers are read."""
 
-    provider: Provider
-    path: str
-    """How its URL ends."""
-    read: Callable[[Wire], HandedRequest | None]
-    """None: its context is not in the request, or has a form that is not known."""
-    answer: Callable[[Wire], CompleteAnswer | None]
+    field: str
+    """That its answers have."""
+    whole: Callable[[Wire], CompleteAnswer | None]
     """Of a whole answer; None: it is not complete."""
     assemble: Callable[[Sequence[Wire]], CompleteAnswer | None]
     """Of the events of a stream."""
 
 
-def endpoint_of(path: str) -> Endpoint | None:
-    """The endpoint that a URL's path names; None: requests there go as they are."""
-    return next((endpoint for endpoint in ENDPOINTS.values() if path.endswith(endpoint.path)), None)
-
-
-class BuiltRequest(NamedTuple):
-    """A call that was prepared, and the body that it is sent with."""
-
-    endpoint: Endpoint
-    call: PreparedCall
-    handed: HandedRequest
-    body: Wire
-
-
-def built_request(
-    conversations: Conversations, endpoint: Endpoint, name: ConversationName, body: Wire | None
-) -> BuiltRequest | None:
-    """The request with a built context; None: the caller's own is to be sent."""
-    try:
-        handed = None if body is None else endpoint.read(body)
-    except Exception as error:
-        conversations.fall_back("a request could not be read; it is sent as it is", error)
-        return None
-    if body is None or handed is None:
-        conversations.say_once(
-            f"a request to {endpoint.path} holds no history of its own (the provider keeps it, or a template has it): "
-            "such requests are sent as they are"
-        )
-        return None
-    call = conversations.prepare(name, handed.messages, system=handed.system, tools=handed.tools, model=handed.model)
-    if call is None:
-        return None
-    marks = "cache_control" not in body  # the caller has the provider place one: there are four at most
-    rendered = call.render(endpoint.provider, cache=marks)
-    made = _with_context(body, handed, rendered, conversations.own_tools(endpoint.provider))
-    return BuiltRequest(endpoint, call, handed, made)
-
-
 def plain_body(body: object) -> Wire | None:
-    """A body as plain JSON, since callers hand back objects of the SDK; None for what is none."""
-    return json.loads(json.dumps(body, default=_dumped)) if isinstance(body, dict) else None
+    """A body, or an object of an SDK, as a plain JSON object; None for what is none."""
+    plain = json.loads(json.dumps(body, default=_dumped))
+    return plain if isinstance(plain, dict) else None
 
 
 def _dumped(value: Any) -> object:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
         return dump(mode="json", exclude_unset=True, by_alias=True)
+    if isinstance(value, SimpleNamespace):  # as test doubles of clients answer
+        return vars(value)
     if isinstance(value, (tuple, set, frozenset, Iterator)):
         return list(value)
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def _with_context(body: Wire, handed: HandedRequest, rendered: Wire, ours: Sequence[Wire]) -> Wire:
-    """The body with what was built in place of its context."""
-    made = {**body, **{key: value for key, value in rendered.items() if key != "tools"}}
-    if handed.prefill is not None:
-        made["messages"] = [*made["messages"], handed.prefill]
-    tools = rendered.get("tools", [])
-    if len(tools) < len(handed.tools) + len(ours):
-        unmarked = [{key: value for key, value in tool.items() if key != "cache_control"} for tool in handed.tools]
-        tools = [*unmarked, *ours]
-    return {**made, "tools": tools} if tools else made
-
-
-def read_answer(endpoint: Endpoint, content_type: str, data: bytes) -> CompleteAnswer | None:
-    """The answer in a response's decoded content; None where it is not complete, or no answer of this endpoint."""
+def read_answer(provider: Provider, content_type: str, data: bytes) -> CompleteAnswer | None:
+    """The answer in a response's decoded content; None where it is not complete, or no answer of this provider."""
+    form = ANSWERS[provider]
     if "text/event-stream" in content_type:
-        return endpoint.assemble(list(events(data)))
+        return form.assemble(list(events(data)))
     body = json.loads(data)
-    return endpoint.answer(body) if isinstance(body, dict) else None
+    return form.whole(body) if isinstance(body, dict) else None
+
+
+def read_reply(provider: Provider, reply: object) -> CompleteAnswer:
+    """The answer in what a client returned, in an assistant's message, or in a text.
+
+    Raises `InputError` where it is none that can be kept.
+    """
+    if isinstance(reply, str):
+        if not reply.strip():
+            raise InputError("the reply is empty; pass what the client returned, or a text that says something")
+        return CompleteAnswer(({"role": "assistant", "content": reply},))
+    if hasattr(reply, "__await__"):
+        raise InputError("the reply is a coroutine; write `await` before the call of the client")
+    if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):
+        raise InputError("the reply is a stream; read it through the turn: `for chunk in turn.stream(stream):`")
+    form, body = ANSWERS[provider], plain_body(reply)
+    if body is None:
+        raise InputError(f"the reply is {type(reply).__name__}; pass what the client returned, or its text")
+    if body.get("role") in ("assistant", "model") and "type" not in body:
+        return CompleteAnswer((body,) if body.get("role") == "model" else _kept(body))
+    if form.field not in body:
+        named = [other for other, known in ANSWERS.items() if known.field in body]
+        whose = f"it looks like one of {named[0]}: write chat(…, provider={named[0]!r})" if named else "pass it whole"
+        raise InputError(f"the reply has no `{form.field}`, so it is no answer of {provider}; {whose}")
+    return _complete(form.whole(body), provider)
+
+
+def read_stream(provider: Provider, chunks: Sequence[object]) -> CompleteAnswer:
+    """The answer in all chunks of a stream, as `read_reply` has it."""
+    if all(isinstance(chunk, str) for chunk in chunks):
+        return read_reply(provider, "".join(map(str, chunks)))
+    bodies = [body for chunk in chunks if (body := plain_body(chunk)) is not None]
+    return _complete(ANSWERS[provider].assemble(bodies), provider)
+
+
+def _complete(answer: CompleteAnswer | None, provider: Provider) -> CompleteAnswer:
+    if answer is None:
+        raise InputError(f"the answer of {provider} broke off, or has another form; nothing of it is kept: ask again")
+    if not answer.messages:
+        why = "it says and calls nothing, is audio, or there are several to choose from (n > 1)"
+        raise InputError(
+            f"the answer of {provider} cannot be kept: {why}; ask for one answer in text, or pass its text"
+        )
+    return answer
 
 
 def events(data: bytes) -> Iterator[Wire]:
@@ -144,13 +126,6 @@ def events(data: bytes) -> Iterator[Wire]:
 
 _SAID_ONCE = frozenset(("id", "type", "role", "name", "index"))
 """Fields of a delta that are whole in the first piece that has them."""
-
-
-def _read_chat(body: Wire) -> HandedRequest | None:
-    messages = body.get("messages")
-    if not isinstance(messages, list):
-        return None
-    return HandedRequest(messages, (), body.get("tools") or (), body.get("model"))
 
 
 def _chat_answer(body: Wire) -> CompleteAnswer | None:
@@ -207,16 +182,6 @@ def _add(whole: Wire, piece: Mapping[str, Any]) -> None:
 # -- responses -----------------------------------------------------------------------------------------------------
 
 
-def _read_responses(body: Wire) -> HandedRequest | None:
-    if body.get("previous_response_id") or body.get("conversation"):
-        return None
-    items = body.get("input")
-    items = [{"role": "user", "content": items}] if isinstance(items, str) else items
-    if not isinstance(items, list):
-        return None
-    return HandedRequest(messages_of_items(items), body.get("instructions"), body.get("tools") or (), body.get("model"))
-
-
 def _responses_answer(body: Wire) -> CompleteAnswer | None:
     if body.get("status") not in ("completed", "incomplete"):
         return None
@@ -232,44 +197,11 @@ def _assemble_responses(stream: Sequence[Wire]) -> CompleteAnswer | None:
 # -- Anthropic messages --------------------------------------------------------------------------------------------
 
 
-def _read_anthropic(body: Wire) -> HandedRequest | None:
-    messages = body.get("messages")
-    if not isinstance(messages, list):
-        return None
-    prefill = messages[-1] if messages and _is_prefill(messages[-1]) else None
-    history = messages if prefill is None else messages[:-1]
-    return HandedRequest(history, body.get("system"), body.get("tools") or (), body.get("model"), prefill)
-
-
-def _is_prefill(message: Wire) -> bool:
-    """Whether the answer is to go on with this text. A turn that was paused holds more than text."""
-    content = message.get("content")
-    is_text = isinstance(content, str) or (
-        isinstance(content, list) and all(isinstance(block, dict) and block.get("type") == "text" for block in content)
-    )
-    return message.get("role") == "assistant" and is_text
-
-
 def _anthropic_answer(body: Wire) -> CompleteAnswer | None:
     content = body.get("content")
     if body.get("type") != "message" or not isinstance(content, list):
         return None
     return CompleteAnswer(({"role": "assistant", "content": content},) if content else (), body.get("usage"))
-
-
-def with_prefill(message: Wire, prefill: Wire) -> Wire:
-    """The answer with the text it goes on from, as its user would keep it.
-
-    >>> hat = {"role": "assistant", "content": [{"type": "text", "text": " hat"}]}
-    >>> with_prefill(hat, {"role": "assistant", "content": "A"})["content"]
-    [{'type': 'text', 'text': 'A hat'}]
-    """
-    content = prefill["content"]
-    before = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
-    blocks = list(message["content"])
-    if before and blocks and blocks[0].get("type") == "text":
-        blocks[0] = {**blocks[0], "text": before.pop()["text"] + blocks[0]["text"]}
-    return {**message, "content": [*before, *blocks]}
 
 
 def _assemble_anthropic(stream: Sequence[Wire]) -> CompleteAnswer | None:
@@ -313,24 +245,69 @@ def _grow(block: Wire, delta: Wire, arguments: dict[int, str], index: int) -> bo
     return True
 
 
-ENDPOINTS: dict[Provider, Endpoint] = {
-    "openai-chat": Endpoint("openai-chat", "/chat/completions", _read_chat, _chat_answer, _assemble_chat),
-    "openai-responses": Endpoint(
-        "openai-responses", "/responses", _read_responses, _responses_answer, _assemble_responses
-    ),
-    "anthropic": Endpoint("anthropic", "/v1/messages", _read_anthropic, _anthropic_answer, _assemble_anthropic),
+# -- Gemini --------------------------------------------------------------------------------------------------------
+
+
+def _gemini_answer(body: Wire) -> CompleteAnswer:
+    candidates = body.get("candidates") or []
+    content = candidates[0].get("content") if len(candidates) == 1 else None
+    parts = [
+        {key: value for key, value in part.items() if value is not None} for part in (content or {}).get("parts") or ()
+    ]
+    usage = snake_keys(body).get("usage_metadata")
+    return CompleteAnswer(({"role": "model", "parts": parts},) if parts else (), usage)
+
+
+def _assemble_gemini(chunks: Sequence[Wire]) -> CompleteAnswer | None:
+    """The parts of all chunks in a row; texts that go on are joined, and each signature stays with its part."""
+    read = [_gemini_answer(chunk) for chunk in chunks]
+    ends = [snake_keys(candidate) for chunk in chunks for candidate in chunk.get("candidates") or ()]
+    if not any(end.get("finish_reason") is not None for end in ends):
+        return None
+    parts: list[Wire] = []
+    for part in (part for answer in read for message in answer.messages for part in message["parts"]):
+        if parts and parts[-1].keys() == part.keys() == {"text"}:
+            parts[-1] = {"text": parts[-1]["text"] + part["text"]}
+        else:
+            parts.append(part)
+    usage = next((answer.usage for answer in reversed(read) if answer.usage), None)
+    return CompleteAnswer(({"role": "model", "parts": parts},) if parts else (), usage)
+
+
+# -- completions of a plain prompt ---------------------------------------------------------------------------------
+
+
+def _text_answer(body: Wire) -> CompleteAnswer:
+    choices = body.get("choices") or []
+    text = choices[0].get("text") if len(choices) == 1 else None
+    return CompleteAnswer(({"role": "assistant", "content": text},) if text else (), body.get("usage"))
+
+
+def _assemble_text(chunks: Sequence[Wire]) -> CompleteAnswer | None:
+    choices = [choice for chunk in chunks for choice in chunk.get("choices") or ()]
+    if not any(choice.get("finish_reason") is not None for choice in choices):
+        return None
+    is_one = all(choice.get("index", 0) == 0 for choice in choices)
+    whole = {"choices": [{"text": "".join(choice.get("text") or "" for choice in choices)}] if is_one else []}
+    usage = next((chunk["usage"] for chunk in reversed(chunks) if chunk.get("usage")), None)
+    return _text_answer({**whole, "usage": usage})
+
+
+ANSWERS: dict[Provider, AnswerForm] = {
+    "openai-chat": AnswerForm("choices", _chat_answer, _assemble_chat),
+    "openai-responses": AnswerForm("output", _responses_answer, _assemble_responses),
+    "anthropic": AnswerForm("content", _anthropic_answer, _assemble_anthropic),
+    "gemini": AnswerForm("candidates", _gemini_answer, _assemble_gemini),
+    "text": AnswerForm("choices", _text_answer, _assemble_text),
 }
 
 __all__ = [
-    "ENDPOINTS",
-    "BuiltRequest",
+    "ANSWERS",
+    "AnswerForm",
     "CompleteAnswer",
-    "Endpoint",
-    "HandedRequest",
-    "built_request",
-    "endpoint_of",
     "events",
     "plain_body",
     "read_answer",
-    "with_prefill",
+    "read_reply",
+    "read_stream",
 ]

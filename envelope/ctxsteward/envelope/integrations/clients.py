@@ -50,12 +50,11 @@ def wrap(
     session: str | None = None,
     tenant: str = "default",
     principal: str | None = None,
-    project: str | None = None,
     **options: Unpack[ConversationOptions],
 ) -> ClientT:
     """A client like this one, whose calls belong to sessions of the store; see the module.
 
-    `session` with `tenant`, `principal` and `project` names one for all calls; without it each stands inside a
+    `session` with `tenant` and `principal` names one for all calls; without it each stands inside a
     `with conversation("chat-1"):`, which also goes before it. `options` are those of `Conversations`: `budgets` or
     `builder`, `profile`, `tools`, `on_error`, `on_call`. Clients may share some: given in place of the store.
     """
@@ -66,16 +65,14 @@ def wrap(
         hint = "pip install 'ctxsteward[openai]' or 'ctxsteward[anthropic]'"
         raise ImportError(f"{needed}: {error}; {hint}", name=error.name) from error
     conversations = Conversations.of(store, **options)
-    default = _default_name(session, tenant, principal, project)
+    default = _default_name(session, tenant, principal)
     return cast(ClientT, wrapped(client, conversations, default))
 
 
-def _default_name(
-    session: str | None, tenant: str, principal: str | None, project: str | None
-) -> ConversationName | None:
+def _default_name(session: str | None, tenant: str, principal: str | None) -> ConversationName | None:
     if session is not None:
-        return checked_conversation(ConversationName(session, tenant, principal, project))
-    if (tenant, principal, project) != ("default", None, None):
+        return checked_conversation(ConversationName(session, tenant, principal))
+    if (tenant, principal) != ("default", None):
         hint = 'add session="chat-1", or write `with conversation("chat-1", principal=…):` around each call'
-        raise InputError(f"tenant, principal and project are of a session, and none is named; {hint}")
+        raise InputError(f"tenant and principal are of a session, and none is named; {hint}")
     return None

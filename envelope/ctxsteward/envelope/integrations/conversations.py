@@ -42,11 +42,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
-from ctxsteward.schemas import BudgetExceeded, Erased, Finding, InputError, UnknownModel, WindowExceeded
+from ctxsteward.schemas import BudgetExceeded, Erased, Finding, InputError, WindowExceeded
 from ctxsteward.schemas.arguments import check_argument, check_callable
 from ctxsteward.schemas.errors import TokenizerUnavailable
 from ctxsteward.schemas.message import Wire
@@ -55,7 +55,6 @@ from ctxsteward.store.journal.events import SessionHead
 from ctxsteward.store.names import checked_name
 from ctxsteward.store.profiles.text import Profile
 
-from ..audit.auditor import audit
 from ..building.builder import EnvelopeBuilder
 from ..envelope import Envelope, Provider
 from ..history.follow import CONTEXT_PASTED, ERASED_SKIPPED
@@ -64,16 +63,14 @@ from ..history.session_head import head_of
 from ..history.tool_groups import NewMessage, check_meta
 from ..recall.model_tools import answer_call, model_tools
 from ..store import Store, open_store
-from ..telemetry.spans import usage_reported
 from ..tokens.budgets import Budgets
-from ..tokens.tokenizer import DEFAULT_TOKENIZER, prompt_tokens_of
+from .builder_cache import BuilderCache
+from .session_call import SessionCall
 
 MAX_OPEN = 1000
 """Sessions that stay open; another one is opened again from its newest compaction."""
 FORKS_IN_ROW = 2
 """Calls that make a fork each, before a warning: one that does was edited, or asked again."""
-MAX_BUILDERS = 64
-"""Models for which a builder is kept."""
 OnError = Literal["fallback", "raise"]
 _SAYS_NUMBERS = (BudgetExceeded, WindowExceeded, TokenizerUnavailable)
 """Errors whose text names sections, models and numbers; texts of others may name a session, or quote a message."""
@@ -96,21 +93,18 @@ class ConversationName(NamedTuple):
     tenant: str = "default"
     principal: str | None = None
     """Who its user messages are by."""
-    project: str | None = None
 
 
 _CURRENT: ContextVar[ConversationName | None] = ContextVar("ctxsteward_conversation", default=None)
 
 
 @contextmanager
-def conversation(
-    id: str, *, tenant: str = "default", principal: str | None = None, project: str | None = None
-) -> Iterator[ConversationName]:
+def conversation(id: str, *, tenant: str = "default", principal: str | None = None) -> Iterator[ConversationName]:
     """Calls of the model inside belong to this session: in this thread or task, and in the tasks made there.
 
     Raises `InputError` for what is no name.
     """
-    name = checked_conversation(ConversationName(id, tenant, principal, project))
+    name = checked_conversation(ConversationName(id, tenant, principal))
     token = _CURRENT.set(name)
     try:
         yield name
@@ -133,33 +127,12 @@ def named_conversation(default: ConversationName | None = None) -> ConversationN
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class PreparedCall:
-    """One call of the model: what it is shown, and once it is finished what came of it."""
+class PreparedCall(SessionCall):
+    """A call of the model in somebody else's loop."""
 
     name: ConversationName
-    session: Session
-    """Where it stands: the session of that name, a fork of it, or that session as it was."""
-    envelope: Envelope
-    model: str | None
-    builder: EnvelopeBuilder
     history: Sequence[object]
     """As it was followed: without the leading system messages."""
-    usage: object = None
-    """As the provider reported it."""
-    findings: tuple[Finding, ...] = ()
-    """Of the envelope, and of the audit of what was sent."""
-    sent: object = field(default=None, repr=False)
-    arguments: Wire = field(default_factory=dict, repr=False)
-    """The caller's own arguments of the call: what it sends beside the envelope is meant so."""
-
-    def render(self, provider: Provider, *, cache: bool = True) -> Wire:
-        """The arguments that take the place of the caller's messages, system and tools; see `Envelope.render`."""
-        return self.envelope.render(provider, cache=cache)
-
-    @property
-    def cached_tokens(self) -> int | None:
-        """Prompt tokens that the provider read from its cache; None: it did not say."""
-        return cached_tokens_of(self.usage)
 
 
 def checked_conversation(name: ConversationName) -> ConversationName:
@@ -167,8 +140,6 @@ def checked_conversation(name: ConversationName) -> ConversationName:
     checked_name("session", name.id)
     checked_name("tenant", name.tenant)
     check_meta(NewMessage(message=None, principal=name.principal))
-    if name.project is not None:
-        checked_name("project", name.project)
     return name
 
 
@@ -248,7 +219,7 @@ class Conversations:
         self.max_open: int = max_open
         self._builder = builder
         self._own_tools = model_tools() if tools else ()
-        self._builders: OrderedDict[str | None, EnvelopeBuilder] = OrderedDict()
+        self._builders = BuilderCache()
         self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
         self._aside: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
         """Of conversations that were forgotten: sessions in memory, for the call that is under way."""
@@ -307,7 +278,7 @@ class Conversations:
         with self.lock:
             open_before = self._open.get((name.tenant, name.id))
         memory = open_store("memory:")
-        root = memory.session(name.id, tenant=name.tenant, profile=self.profile, project=name.project)
+        root = memory.session(name.id, tenant=name.tenant, profile=self.profile)
         before = root if open_before is None else open_before.root
         with before.lock:
             rest = before.follower.beyond_last(history)
@@ -384,27 +355,8 @@ class Conversations:
         return model_tools(provider) if self._own_tools else ()
 
     def builder(self, model: str | None) -> EnvelopeBuilder:
-        """What builds for this model; one that is not known is counted with the default tokenizer."""
-        if self._builder is not None:
-            return self._builder
-        with self.lock:
-            builder = self._builders.pop(model, None)
-            builder = self._builders[model] = self._made(model) if builder is None else builder
-            if len(self._builders) > MAX_BUILDERS:
-                self._builders.popitem(last=False)
-        return builder
-
-    def _made(self, model: str | None) -> EnvelopeBuilder:
-        if model is not None:
-            try:
-                return EnvelopeBuilder(model, budgets=self.budgets or Budgets.for_model(model))
-            except UnknownModel:
-                _log.warning(
-                    "no window or encoding is known for this model: tokens are counted by %s, without a limit "
-                    "of the model's; pass builder=EnvelopeBuilder(…)",
-                    DEFAULT_TOKENIZER,
-                )
-        return EnvelopeBuilder(tokenizer=DEFAULT_TOKENIZER, budgets=self.budgets or Budgets.chat())
+        """What builds for this model."""
+        return self._builder or self._builders.of(model, self.budgets)
 
     def _opened(self, name: ConversationName) -> OpenConversation:
         key = (name.tenant, name.id)
@@ -413,7 +365,7 @@ class Conversations:
             if opened is not None:
                 self._open.move_to_end(key)
                 return opened
-        root = self.store.session(name.id, tenant=name.tenant, profile=self.profile, project=name.project)
+        root = self.store.session(name.id, tenant=name.tenant, profile=self.profile)
         with self.lock:
             opened = self._open.setdefault(key, OpenConversation(root))
             while len(self._open) > self.max_open:
@@ -424,7 +376,7 @@ class Conversations:
         """The request's system texts and tools, checked; known again by a digest of what was handed over."""
         digest = handed_bytes([system, tools])
         if opened.told is None or opened.told[0] != digest:
-            opened.told = digest, head_of(None, system, tools, None)
+            opened.told = digest, head_of(None, system, tools)
         return opened.told[1]
 
     # -- after the call -----------------------------------------------------------------------------------------
@@ -446,9 +398,9 @@ class Conversations:
         if answers:
             steps.append(("could not keep the answer; the next history brings it", lambda: self._keep(call, answers)))
         if usage is not None:
-            steps.append(("could not read the usage report", lambda: self._learn(call)))
+            steps.append(("could not read the usage report", call.learn))
         if sent is not None:
-            steps.append(("could not audit what was sent", lambda: self._audit(call, provider)))
+            steps.append(("could not audit what was sent", lambda: call.audit(provider)))
         if (on_call := self.on_call) is not None:
             steps.append(("on_call failed", lambda: on_call(call)))
         for what, step in steps:
@@ -465,26 +417,6 @@ class Conversations:
                 opened.standing = opened.root.follow(said, principal=call.name.principal, forgotten="draft")
         except Erased:
             return  # the conversation was forgotten: nothing more of it is kept
-
-    def _learn(self, call: PreparedCall) -> None:
-        call.builder.calibrate(call.usage, call.envelope)
-        usage_reported(
-            call.session,
-            call.envelope,
-            call.model,
-            input_tokens=prompt_tokens_of(call.usage),
-            cache_read=call.cached_tokens,
-            cache_creation=_reported(call.usage, _WRITTEN),
-        )
-
-    def _audit(self, call: PreparedCall, provider: Provider | None) -> None:
-        differences = audit(
-            call.envelope, call.sent, provider=provider, counter=call.builder.counter, arguments=call.arguments
-        )
-        call.findings = (*call.envelope.findings, *differences)
-        if differences:
-            kinds = ", ".join(sorted({finding.kind for finding in differences}))
-            _log.warning("what was sent is not the envelope that was built: %s", kinds)
 
     def fall_back(self, what: str, error: Exception) -> None:
         """Before the call: raise what the caller got wrong; of a failure of ours, say that the call goes on without."""
@@ -563,39 +495,6 @@ def take_head(session: Session, head: SessionHead) -> None:
     session.record(wanted)
 
 
-def cached_tokens_of(usage: object) -> int | None:
-    """Prompt tokens that were read from the provider's cache, of its usage report; None: it says nothing of them.
-
-    >>> cached_tokens_of({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}})
-    8
-    """
-    return _reported(usage, _CACHED)
-
-
-def _reported(usage: object, paths: Sequence[Sequence[str]]) -> int | None:
-    """The first of these numbers that the report has."""
-    for path in paths:
-        value: Any = usage
-        for key in path:
-            value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
-        if isinstance(value, int):
-            return value
-    return None
-
-
-_WRITTEN = (
-    ("cache_creation_input_tokens",),
-    ("prompt_tokens_details", "cache_creation_tokens"),
-    ("cache_write_tokens",),
-)
-_CACHED = (
-    ("prompt_tokens_details", "cached_tokens"),
-    ("input_tokens_details", "cached_tokens"),
-    ("cache_read_input_tokens",),
-    ("cache_read_tokens",),
-)
-
-
 def handed_bytes(value: object) -> bytes:
     """What was handed over as bytes: equal ones mean equal values."""
     try:
@@ -610,7 +509,6 @@ __all__ = [
     "Conversations",
     "PreparedCall",
     "SessionSource",
-    "cached_tokens_of",
     "checked_conversation",
     "conversation",
     "current_conversation",

@@ -36,7 +36,7 @@ from ctxsteward.store import MasterKeys
 
 from ..store import Store, open_store
 from ..tokens.budgets import Budgets
-from .answers import ENDPOINTS, BuiltRequest, CompleteAnswer, built_request, plain_body
+from .answers import ANSWERS, CompleteAnswer, plain_body
 from .conversations import (
     ConversationName,
     ConversationOptions,
@@ -44,6 +44,7 @@ from .conversations import (
     PreparedCall,
     current_conversation,
 )
+from .requests import ENDPOINTS, BuiltRequest, built_request
 
 if TYPE_CHECKING:
     from litellm.integrations.custom_logger import CustomLogger
@@ -166,11 +167,11 @@ def answer_of(kind: str, response: Any) -> CompleteAnswer | None:
     """
     body = response.model_dump(mode="json", exclude_none=True)
     if kind == "aresponses":
-        return ENDPOINTS["openai-responses"].answer(body)
+        return ANSWERS["openai-responses"].whole(body)
     for choice in body.get("choices") or ():
         if isinstance(message := choice.get("message"), dict):
             message.pop("provider_specific_fields", None)
-    answer = ENDPOINTS["openai-chat"].answer(body)
+    answer = ANSWERS["openai-chat"].whole(body)
     if answer is None or kind != "anthropic_messages":
         return answer
     kept = [message for message in answer.messages if not {"thinking_blocks", "reasoning_content"} & set(message)]

@@ -19,17 +19,9 @@ import httpx2
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.message import Wire
 
-from .answers import (
-    BuiltRequest,
-    CompleteAnswer,
-    Endpoint,
-    built_request,
-    endpoint_of,
-    plain_body,
-    read_answer,
-    with_prefill,
-)
+from .answers import CompleteAnswer, plain_body, read_answer
 from .conversations import ConversationName, Conversations, named_conversation
+from .requests import BuiltRequest, Endpoint, built_request, endpoint_of, with_prefill
 
 MAX_ATTEMPTED = 64
 """Calls under way whose bytes are kept for another attempt."""
@@ -153,7 +145,7 @@ def _answer(endpoint: Endpoint, response: httpx2.Response, raw: bytes | None) ->
         else:
             coded = {"content-encoding": response.headers.get("content-encoding", "identity")}
             data = httpx2.Response(200, headers=coded, content=raw).content
-        return read_answer(endpoint, content_type, data)
+        return read_answer(endpoint.provider, content_type, data)
     except Exception as error:
         _log.warning(
             "an answer could not be read (%s, %s); the next history brings it",

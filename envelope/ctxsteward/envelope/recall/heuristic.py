@@ -3,14 +3,9 @@
 The ranking itself (context-indexed BM25) is `session_index`. This module feeds it with what was appended since the last
 turn and keeps one index a session. The index is a cache: it is made again from the originals where it is lost.
 
-Two more classes use the same index or are kept in the same way:
-
-- `SupersessionIndex` knows which statements of a session were replaced by later ones, so that recall shows no old value
-  without the new one. Each message is read once. The reader (`ReplacementReader`) is installed under the entry-point
-  group ``ctxsteward.replacing``; an answer costs what it finds, not the session's age.
-- `UtteranceIndex` ranks single lines instead of messages, each with a time of its own: neighbours in time, the words of
-  the day and the speaker whom the question names all count. A line is also indexed under the question it answers, which
-  is never shown. `facts` ranks a session's facts with it.
+`SupersessionIndex` is kept in the same way. It knows which statements of a session were replaced by later ones, so that
+recall shows no old value without the new one. Each message is read once. The reader (`ReplacementReader`) is installed
+under the entry-point group ``ctxsteward.replacing``; an answer costs what it finds, not the session's age.
 """
 
 from __future__ import annotations
@@ -19,9 +14,9 @@ import math
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -35,7 +30,7 @@ from ..history.tool_groups import LogEntry, text_of
 from ..layout.rows import recalled_text
 from ..tokens.tokenizer import DEFAULT_TOKENIZER, MESSAGE_TOKENS, Counter, load_tokenizer
 from .room import RecalledRows, VisibleMessages
-from .selection import Ranking, ScoredOriginal, SelectionRequest, SessionCache, caught_up
+from .selection import Ranking, SelectionRequest, SessionCache, caught_up
 
 if TYPE_CHECKING:
     from .session_index import IndexedUnit, SessionIndex
@@ -314,61 +309,6 @@ def date_words(ts: str) -> str:
 
 
 MAX_NAME_CHARS = 48
-
-
-class IndexedUtterance(Protocol):
-    """A line as the index sees it."""
-
-    @property
-    def text(self) -> str:
-        """One line, the speaker's name before it where there is one."""
-
-    @property
-    def ts(self) -> str | None:
-        """ISO 8601."""
-
-    @property
-    def answers(self) -> str | None:
-        """The question it answers."""
-
-
-class UtteranceIndex:
-    """Sayings in order of time, indexed once for many questions."""
-
-    def __init__(self, sayings: Sequence[IndexedUtterance]) -> None:
-        from .session_index import IndexedUnit, SessionIndex
-
-        self._index = SessionIndex()
-        for place, saying in enumerate(sayings):
-            speaker, answers, ts = speaker_of(saying.text), saying.answers, saying.ts
-            unit = IndexedUnit(
-                terms=terms(utterance_turn(saying.text)) + (terms(answers) if answers else []),
-                speaker=speaker.lower() if speaker else None,
-                sitting=ts[:10] if ts else f"undated {place}",  # alone: the lines beside it are of another time
-                date_terms=terms(date_words(ts)) if ts else (),
-            )
-            self._index.add(place, unit)
-
-    def rank(self, query: str) -> list[ScoredOriginal]:
-        """The best of them for a question, best first; `ordinal` is the place in the sequence, from 0."""
-        query = ends_of(query)
-        return self._index.rank(terms(query), query, Weights(novel=0))
-
-
-def speaker_of(text: str) -> str | None:
-    """The name before a text.
-
-    >>> speaker_of("Ann Lee: I moved."), speaker_of("it is 9:30")
-    ('Ann Lee', None)
-    """
-    name, colon, _ = text[:MAX_NAME_CHARS].partition(": ")
-    return name if colon and name[:1].isupper() and name.replace(" ", "").isalpha() else None
-
-
-def utterance_turn(text: str) -> str:
-    """A text without the speaker's name."""
-    name = speaker_of(text)
-    return text.removeprefix(f"{name}: ") if name else text
 
 
 # -- what was replaced -------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 from ctxsteward.language.words import MAX_TEXT_CHARS, terms
 from ctxsteward.schemas import ContextError, InputError, Message, TextPart
+from ctxsteward.schemas.arguments import check_argument
 from ctxsteward.schemas.message import Wire
 
 from ..history.session import Session
@@ -297,6 +298,7 @@ def what_was_dropped(
     session: Session, /, words: object = None, *, k: object = DEFAULT_LOSSES, offset: object = 0, **unknown: object
 ) -> str:
     """Answer a call of the tool, in at most `DEFAULT_LIMIT_CHARS` and two lines; errors are answers."""
+    check_argument("session", session, Session, 'pass store.session("s-1"), or the session of a chat: chat.session')
     count, start = whole_number(k), whole_number(offset)
     if unknown or not (words is None or isinstance(words, str)):
         return "error: the arguments are, where wanted, `words`, `k` and `offset`"

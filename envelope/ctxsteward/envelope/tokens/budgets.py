@@ -119,7 +119,7 @@ class Budgets(BaseModel):
     arrival_cap_tokens: int | None = None
     """A longer tool result is excerpted on first sight; None: min(1000, dynamic / 4)."""
     facts_fraction: float = 0.5
-    """Part of recall's room that facts about the user, project or session may take; messages take the rest."""
+    """Part of recall's room that lines of earlier sessions may take; messages take the rest."""
 
     def __init__(self, *given: object, **values: Any) -> None:
         if given:

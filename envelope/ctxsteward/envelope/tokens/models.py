@@ -245,6 +245,13 @@ class ModelInfo:
     write_price: float = 1.0
     """Of one that was written to it."""
     cache_lifetime_seconds: int = DEFAULT_CACHE_LIFETIME_SECONDS
+    dollars_per_million: float | None = None
+    """Published price of a million prompt tokens that no cache served; None: not known."""
+
+    @property
+    def maker(self) -> str:
+        """Whose it is: openai, anthropic or gemini."""
+        return self.images.partition("-")[0]
 
     @property
     def prices(self) -> Prices:
@@ -276,6 +283,19 @@ def prices_of(model: str | None) -> Prices | None:
         return None if model is None else model_info(model).prices
     except UnknownModel:
         return None
+
+
+def dollars_of(model: str | None, tokens: float) -> float | None:
+    """What so many prompt tokens at full price cost; None where the model's price is not known.
+
+    >>> dollars_of("gpt-4o", 2_000_000), dollars_of("gpt-9", 1)
+    (5.0, None)
+    """
+    try:
+        price = None if model is None else model_info(model).dollars_per_million
+    except UnknownModel:
+        return None
+    return None if price is None else price * tokens / 1_000_000
 
 
 def known_models() -> tuple[str, ...]:
@@ -312,6 +332,7 @@ def _models() -> Mapping[str, ModelInfo]:
             cached_price=row.get("cached", 0.1),
             write_price=row.get("write", 1.0),
             cache_lifetime_seconds=row.get("lifetime", DEFAULT_CACHE_LIFETIME_SECONDS),
+            dollars_per_million=row.get("price"),
         )
         models.update(dict.fromkeys((name, *row.get("aliases", ())), info))
     return MappingProxyType(models)

@@ -1,4 +1,4 @@
-"""A fact: one line that is known about one audience, and the originals it rests on.
+"""A fact that an earlier version kept: one line about one audience, and the originals it rests on.
 
 It is reference data, never the operator's voice: it renders in the turn context of a request, under a label of its own,
 with its id and source pointers, and nothing in it can make it more. The text is one line of 8-280 characters.
@@ -6,7 +6,7 @@ with its id and source pointers, and nothing in it can make it more. The text is
     fact r-1a2b: Prefers aisle seats. [s-7§12, 2026-03-02]
 
 An *audience* is one user (the principal of messages), one project or one session, of one agent (profile) of a tenant.
-The body of a link holds one audience's facts by reference, the most valuable first:
+The body of a link holds one audience's facts by reference:
 
     {"schema_version": 1, "who": …, "when": …, "why": …,
      "records": [{"blob", "key", "rests": [subject address, …]}, …]}
@@ -16,38 +16,32 @@ addresses of the sessions, and of the principals in them, whose words it rests o
 with them. Destroying one key takes one fact from every link. A fact of a session lies under a subject of that
 session, so once it is forgotten no key can be made for one.
 
-Raises `InputError` and what `Vault` raises. Source: the layered-envelope design (facts for this request); the state
+Raises `Damaged`, `UnsupportedVersion`. Source: the layered-envelope design (facts for this request); the state
 design (scopes; text of several subjects lies under a key of its own).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from pydantic import Field, StrictBool, StrictStr, ValidationError
 
-from ctxsteward.schemas import InputError
 from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
 from ctxsteward.schemas.frozen import FrozenModel
-from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp, instant
+from ctxsteward.schemas.profile import EntryId, OneLine, RecordText, Timestamp
 
 from ..crypto.hash_chain import Link
 from ..crypto.vault import VaultBlob
 from ..names import numbered
-from ..profiles.version_codec import RecordRef, canonical, of_known_fields
+from ..profiles.version_codec import RecordRef, of_known_fields
 
 AudienceKind = Literal["user", "project", "session"]
-AUDIENCE_KINDS: tuple[AudienceKind, ...] = get_args(AudienceKind)
 
 FACTS_LABEL = "learned facts, for reference, not instructions:"
 """The line above facts; every line below it, up to the first message, is a fact's."""
-MAX_FACTS = 500
-"""Of one audience."""
 MAX_SOURCES = 16
 SHOWN_SOURCES = 2
 """Pointers rendered with a fact: its first sources."""
@@ -96,38 +90,6 @@ class Fact(FrozenModel):
     """It holds whatever is asked, such as a wish about every answer; others are shown where a question finds them."""
 
 
-def checked_audience(audience: object) -> Audience:
-    """An audience as facts are kept for it."""
-    if not isinstance(audience, tuple) or len(audience) != 2:
-        raise InputError(f"invalid audience {audience!r:.80}; write Audience('user', 'ann')")
-    kind, name = audience
-    if kind not in AUDIENCE_KINDS:
-        raise InputError(f"unknown audience kind {kind!r:.40}; take one of {', '.join(AUDIENCE_KINDS)}")
-    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
-        raise InputError(
-            f"{kind} {name!r:.60} is not usable as a name; take a text of 1 to {MAX_NAME_CHARS} characters"
-        )
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"the name of a {kind} holds a lone surrogate; write well-formed Unicode") from None
-    return Audience(kind, name)
-
-
-def checked_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Facts as one atomic set: each id once, at most `MAX_FACTS`."""
-    taken: dict[str, Fact] = {}
-    for fact in facts:
-        if not isinstance(fact, Fact):
-            raise InputError(f"a fact is {type(fact).__name__}; pass ctxsteward.store.Fact")
-        if fact.id in taken:
-            raise InputError(f"the fact {fact.id!r} twice; an audience holds one fact of an id")
-        taken[fact.id] = fact
-        if len(taken) > MAX_FACTS:
-            raise InputError(f"more than {MAX_FACTS} facts of one audience; keep the most valuable")
-    return tuple(taken.values())
-
-
 def fact_line(fact: Fact) -> str:
     """The line that a fact renders to.
 
@@ -150,30 +112,10 @@ def pointer(session: str, ref: str) -> str:
     return f"{name if len(name) <= SHOWN_NAME_CHARS else '…' + name[1 - SHOWN_NAME_CHARS :]}{ref}"
 
 
-def in_order(facts: Iterable[Fact]) -> list[Fact]:
-    """In the order in which they were said, whatever order they came in."""
-    return sorted(facts, key=lambda fact: (instant(fact.ts), fact.sources[0].session, fact.sources[0].ordinal, fact.id))
-
-
 VERSION = 1
 """Major version of a link's body; fields may be added within it."""
-KIND = "fact"
-"""Of a fact's content in the vault."""
 _MARK = "\x01fact\x00"
 """In the name of every fact's subject."""
-
-
-class FactRecord(NamedTuple):
-    """A fact with its reference, not kept yet."""
-
-    fact: Fact
-    kept: RecordRef
-    rests: tuple[str, ...]
-
-
-def kept_in(link: Link, folder: str) -> list[RecordRef]:
-    """References of a link, in order."""
-    return [RecordRef(record["blob"], record["key"]) for record in records_of(link, folder)]
 
 
 def records_of(link: Link, folder: str) -> list[dict[str, Any]]:
@@ -187,13 +129,6 @@ def records_of(link: Link, folder: str) -> list[dict[str, Any]]:
         raise Damaged(f"{numbered(folder, link.number)}: this program cannot read it; upgrade ctxsteward") from error
 
 
-def fact_subject(profile: str, audience: Audience, fact: Fact) -> str:
-    """The subject whose key a fact has; a part of its session, where it is for one."""
-    of = audience.name if audience.kind == "session" else ""
-    told = [profile, audience.kind, audience.name, fact.id, fact.text, [s.model_dump() for s in fact.sources]]
-    return f"{of}{_MARK}{hashlib.sha256(canonical(told)).hexdigest()}"
-
-
 def audiences_in(entry: VaultBlob) -> set[Audience]:
     """Whom a fact may be about, by what it rests on; none for content that is no fact, and never a project."""
     if _MARK not in entry.subject:
@@ -204,10 +139,6 @@ def audiences_in(entry: VaultBlob) -> set[Audience]:
         return set()
     users = {Audience("user", source.principal) for source in sources if source.principal}
     return users | {Audience("session", source.session) for source in sources}
-
-
-def fact_data(fact: Fact) -> bytes:
-    return canonical(fact.model_dump(mode="json"))
 
 
 def read_fact(kept: RecordRef, data: bytes) -> Fact:

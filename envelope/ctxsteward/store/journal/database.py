@@ -227,7 +227,7 @@ class Readers:
     def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows, so that no statement stays open and holds a snapshot."""
         if self._closed:
-            raise StoreError(f"{self._path.parent}: the journal is closed")
+            raise StoreError(f"{self._path.parent}: the journal is closed; open its store again")
         try:
             with uncut():
                 db = self._take()

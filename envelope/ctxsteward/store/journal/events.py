@@ -57,7 +57,7 @@ class SessionHead:
     system: tuple[str, ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
     project: str | None = None
-    """What the session is for, beside its users."""
+    """What earlier versions were told that the session is for; kept and not read."""
     findings: tuple[dict[str, Any], ...] = field(default=(), compare=False)
     """What was found of it when it was written, beside the profile in force."""
 

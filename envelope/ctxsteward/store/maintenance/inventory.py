@@ -20,6 +20,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from heapq import merge
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -29,11 +30,13 @@ from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
 
 from ..backend import Backend
 from ..crypto.vault import Vault
-from ..journal.events import fork_point
+from ..journal.events import MessageAppended, WindowCompacted, fork_point, from_record
 from ..journal.port import Journal, SessionKey
 from ..names import number_of, numbered, part_of, session_folder
 from ..objects.port import ObjectInfo, ObjectStore, is_there
 
+DATED_RECORDS = 200
+"""Last records of a log in which a listing looks for a time."""
 PROBES = "probe/"
 """Where a store is tried out; see `objects.s3`."""
 
@@ -282,7 +285,7 @@ class ListingRow(NamedTuple):
     size: int | None
     """Bytes of an object, records of a log; None: the log cannot be read."""
     modified_seconds: float | None
-    """None: a journal does not note it."""
+    """Of a log the newest time that its last records name; None: they name none."""
     fault: str | None = None
     """Why it cannot be read."""
 
@@ -344,9 +347,21 @@ def ls(store: Backend, prefix: str = "", *, tenant: str | None = None) -> Iterat
 def _log_row(journal: Journal, key: SessionKey) -> ListingRow:
     name = f"journal/{part_of(key.tenant)}/{part_of(key.session)}"
     try:
-        return ListingRow(name, "log", journal.length(key), None)
+        length = journal.length(key)
+        return ListingRow(name, "log", length, _newest_time(journal, key, length))
     except Damaged as error:  # of this log alone: the others are listed all the same
         return ListingRow(name, "log", None, None, str(error))
+
+
+def _newest_time(journal: Journal, key: SessionKey, length: int) -> float | None:
+    """Return when the newest of the last records was written that names a time, in seconds."""
+    for record in reversed(list(journal.read(key, max(0, length - DATED_RECORDS)))):
+        event = from_record(record)
+        named = event.ts if isinstance(event, MessageAppended) else None
+        named = event.report.created_at if isinstance(event, WindowCompacted) else named
+        with suppress(TypeError, ValueError):
+            return datetime.fromisoformat(named).timestamp()  # type: ignore[arg-type]
+    return None
 
 
 def _messages(journal: Journal, key: SessionKey) -> int:

@@ -41,7 +41,7 @@ from ctxsteward.schemas.profile import (
     is_claim_id,
 )
 
-from ..strict_yaml import DocumentKind, Keys, Tree, read_mapping, read_text, show
+from ..strict_yaml import DocumentKind, Keys, Tree, explained, read_mapping, read_text, show
 
 MAX_PROFILE_BYTES = 256 * 1024
 MAX_PROFILE_DEPTH = 8
@@ -293,32 +293,21 @@ def _explain(error: ErrorDetails, fields: _Fields) -> tuple[tuple[str, ...], str
             path = (block, str(fields[block][index]["id"]), *(str(part) for part in rest[:1] if part != "id"))
         case loc:
             path = tuple(str(part) for part in loc[:1])
-    found, context = error["input"], error.get("ctx", {})
+    given, (_, found, todo) = error["input"], explained(fields, error, ProfileDocument)
     match error["type"]:
-        case "string_too_long" | "string_too_short":
-            low, high = context.get("min_length"), context.get("max_length")
-            limit = f"at most {high:,}" if high else f"at least {low}"
-            return path, f"{len(found):,} characters", f"write {limit}"
         case "string_pattern_mismatch" if path[-1:] == ("sources",):
-            return path, repr(found)[:80], "a pointer has 1-160 characters, no blanks, commas or brackets"
+            return path, repr(given)[:80], "a pointer has 1-160 characters, no blanks, commas or brackets"
         case "string_pattern_mismatch":
-            return path, f"the id {str(found)[:80]!r}", f"ids match {ENTRY_ID[1:-1]}"
+            return path, f"the id {str(given)[:80]!r}", f"ids match {ENTRY_ID[1:-1]}"
         case "value_error":
-            return path, str(context["error"]), "correct this text"
-        case "missing":
-            return path, "nothing", "add this key"
+            return path, str(error["ctx"]["error"]), "correct this text"
         case "too_short":
             return path, "no source", "name at least one, such as s-42§128"
-        case "literal_error":
-            return path, show(found), f"write {context['expected']}"
         case "string_unicode":
             return path, "a lone surrogate", "write well-formed Unicode"
-        case _ if path[-1:] == ("value",):
-            return path, show(found), "write a finite number or a text"
-        case "tuple_type":
-            return path, show(found), "write a list"
-        case _:
-            return path, show(found), error["msg"].lower().replace("input should be", "write")
+        case kind if path[-1:] == ("value",) and kind != "string_too_long":
+            return path, found, "write a finite number or a text"
+    return path, found, todo
 
 
 def _invalid(tree: Tree, keys: Keys, found: str, hint: str) -> InvalidProfile:

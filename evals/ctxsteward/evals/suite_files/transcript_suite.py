@@ -29,10 +29,10 @@ from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.schemas import InputError, InvalidMessage, Message
 from ctxsteward.schemas.errors import InputTooLarge, InvalidTranscript
 from ctxsteward.schemas.message import Wire
-from ctxsteward.steward.ingest.items import is_named_like_transcript
 from ctxsteward.steward.ingest.redaction import Redactor
 
 from ..prompt_cost import openai_faults
+from ..replay import files_of
 from ..suites.kit.play import as_openai
 from ..suites.kit.suite import Setup
 from .drafts import DraftedAsk, drafted
@@ -158,7 +158,7 @@ def draft_suite(
     counter = Setup().counter()
     redact = TextRedaction(redacts, draft)
     made: list[DraftedScenario] = []
-    for path in files_of(paths):
+    for path in sorted(files_of(paths)):
         draft.files += 1
         for transcript in read_transcripts(path):
             draft.transcripts += 1
@@ -181,22 +181,6 @@ def draft_suite(
         )
     draft.scenarios = tuple(scenarios.values())
     return draft
-
-
-def files_of(paths: Iterable[Path]) -> list[Path]:
-    """Return the named files and the transcripts of named folders, sorted, each once."""
-    files: dict[Path, None] = {}
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.is_file() and is_named_like_transcript(file.name))
-            if not inside:
-                raise InputError(f"{path}: no transcripts in this folder; name files, or a folder with .jsonl or .json")
-            files |= dict.fromkeys(inside)
-        elif path.is_file():
-            files[path] = None
-        else:
-            raise InputError(f"{path}: no such file or folder; pass transcripts")
-    return sorted(files)
 
 
 def _scenarios(

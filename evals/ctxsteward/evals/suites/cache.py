@@ -6,9 +6,8 @@ gone. Text of an intruder is never shown, and `context.cache_miss` counts the da
 tampered with on its way (`request_tampering`): the auditor must report each change, and nothing for unchanged requests.
 
 The same messages are appended to a journal that drains into an object store with planned faults (`FaultyObjects`;
-time is simulated), which also holds a fact about the session. During the outage every envelope must have the
-undisturbed bytes. Afterwards all records drain, another machine reads the whole session, and a record that the journal
-has lost since is fetched from the store.
+time is simulated). During the outage every envelope must have the undisturbed bytes. Afterwards all records drain,
+another machine reads the whole session, and a record that the journal has lost since is fetched from the store.
 
 Source: the layered-envelope design (recovery from cache misses; auditors that diff expected and actual context).
 """
@@ -33,9 +32,9 @@ from ctxsteward.envelope.audit import audit, sealed_request
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import Finding
 from ctxsteward.schemas.message import Wire
-from ctxsteward.store import Audience, Fact, FactSource, Journal, ObjectStore
+from ctxsteward.store import Journal, ObjectStore
 from ctxsteward.store.crypto.keyring import Keys
-from ctxsteward.store.facts.fact_store import FactLookup
+from ctxsteward.store.facts.fact_store import FactLookup, FactStore
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import Patience
@@ -74,9 +73,9 @@ def drained_store(journal: Journal, objects: ObjectStore, keys: Keys, clock: Sim
         write_behind=True,
         behind=behind,
     )
-    # Looks facts up in this thread: a background lookup would wait by the machine's clock, not the simulated one.
+    # Asks the store in this thread: a background lookup would wait by the machine's clock, not the simulated one.
     store.fact_lookup = FactLookup(
-        lambda profile, tenant: store.facts(profile, tenant=tenant), erasures=lambda tenant: store.erasures(tenant)
+        lambda profile, tenant: FactStore(store, profile, tenant), erasures=lambda tenant: store.erasures(tenant)
     )
     return store
 
@@ -103,10 +102,7 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
         ailing = drained_store(journal, wire, well.keys, clock, nonce)
         twin, session = setup.session(scenario, well), setup.session(scenario, ailing)
         builders = setup.builder(), setup.builder()
-        for store in (well, ailing):
-            _learn(scenario, store)
         for number, message in enumerate(messages):
-            # the first messages read the fact
             state = "cut off" if begins <= number < ends else "well" if number < 2 else "failing"
             if message["role"] == "assistant" and number:
                 stage.builds += 1
@@ -145,15 +141,6 @@ def cut_off(scenario: Scenario, setup: Setup, stage: PlayCounts, rng: Random) ->
             yield holds("told", now > before, at, "nothing was reported")
         for store in (ailing, other, cold):
             store.close(flush_seconds=0)
-
-
-def _learn(scenario: Scenario, store: Store) -> None:
-    """Store a fact about the session from an earlier one, so that builds read it from the store."""
-    if scenario.profile is not None:
-        text = scenario.draw.texts("cache", "remarks")[0]
-        fact = Fact(id="known", text=text, sources=(FactSource(session="earlier", ref="§1"),), standing=True)
-        facts = store.facts(scenario.profile.name, tenant="evals")
-        facts.commit(Audience("session", scenario.id), [fact], who="ada", why="known", when="2026-03-01T00:00:00+00:00")
 
 
 def _same(first: Envelope, second: Envelope) -> bool:

@@ -1,0 +1,191 @@
+"""``ctxsteward try``: what several budgets save, show and hide on a user's own transcripts, on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ctxsteward.envelope import model_info
+from ctxsteward.evals.prompt_cost import Bill
+from ctxsteward.evals.trial import Trial, try_transcripts
+from ctxsteward.schemas import UnknownModel
+
+from ..pages.charts import Bar, bars
+from ..pages.frame import render
+from ..terminal.options import json_option, model_option, read_budgets_tokens, unknown_model
+from ..terminal.output import note, print_json, share_bar, table_console, write_text
+from ..terminal.tables import grid, pairs, say
+
+VALUE_CHARS = 40
+EVERYTHING = "everything"
+
+
+@click.command("try")
+@click.argument("folder", type=click.Path(), nargs=-1, required=True)
+@model_option("Whose tokens, cache and prices count.")
+@click.option("--budgets", metavar="N,…", help="Tokens of conversation in a prompt; default: 1,000 to 16,000.")
+@click.option("--price", type=click.FloatRange(min=0), metavar="DOLLARS", help="Of a million prompt tokens.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write the page as one HTML file, too.")
+@json_option
+def try_(
+    folder: tuple[str, ...], model: str, budgets: str | None, price: float | None, html: str | None, as_json: bool
+) -> None:
+    """Replay the transcripts in FOLDER at several budgets, and recommend one.
+
+    Chats and agent runs in any format that is read, files or folders of them. Prints what is saved in money, what was
+    compacted away and is found again, and which values that later replies used were not shown. Asks no model, sends
+    nothing, stores nothing.
+    """
+    try:
+        info = model_info(model)
+    except UnknownModel as error:
+        raise unknown_model(error) from error
+    chosen = () if budgets is None else read_budgets_tokens(budgets)
+    with share_bar("try", shown=not as_json) as tell:
+        trial = try_transcripts(folder, model=info.name, budgets_tokens=chosen, dollars_per_million=price, tell=tell)
+    if html is not None:
+        write_text(html, page(trial))
+    for skipped in trial.skipped:
+        note(f"left out: {skipped.why if skipped.path in skipped.why else f'{skipped.path}: {skipped.why}'}")
+    if as_json:
+        print_json(trial.document())
+        return
+    console = table_console()
+    say(console, heading(trial))
+    columns = columns_of(trial)
+    console.print(grid(*columns, rows=lines(trial), numbers=[*columns]))
+    for text in legend(trial):
+        say(console, text)
+    console.print()
+    if trial.chosen.unseen:
+        say(console, unseen_title(trial))
+        console.print(pairs([(_short(value), run) for value, run in trial.chosen.unseen], indent=2))
+        console.print()
+    say(console, f"Recommended: {trial.recommendation.code}", "bold")
+    say(console, f"Why: {trial.recommendation.reason}.")
+    if html is not None:
+        note(f"{html}: the page is written; open it in a browser")
+
+
+def heading(trial: Trial) -> str:
+    """Return what was tried, in a sentence."""
+    formats = ", ".join(f"{count:,} {name}" for name, count in trial.formats.items())
+    price = trial.dollars_per_million
+    cost = f"${price:g} for a million prompt tokens" if price is not None else "no price known; --price names it"
+    kind = "tool loops" if trial.is_tool_loop else "chats"
+    left_out = f", {trial.silent:,} without a reply left out" if trial.silent else ""
+    return (
+        f"Transcripts: {formats}{left_out}; model calls: {trial.everything.calls:,}, tried as {kind}; longest history: "
+        f"{trial.longest_tokens:,} tokens. {trial.model}: {cost}."
+    )
+
+
+def unseen_title(trial: Trial) -> str:
+    """Return what the list of unseen values is."""
+    count = len(trial.chosen.bill.values_unseen)
+    return f"Used by a reply and not in its prompt at {trial.chosen.dynamic_tokens:,} tokens ({count:,}, for example):"
+
+
+COLUMNS: dict[str, str] = {
+    "budget": "tokens of the conversation in a prompt",
+    "cost": "of all prompts, with cached tokens at their price",
+    "saved": "of what sending everything costs",
+    "tokens": "of all prompts",
+    "cached": "share of them that the provider's cache serves",
+    "over": "calls whose newest messages alone exceed the budget",
+    "lost": "things that compactions left out",
+    "asked": "early statements in the prompt at the end, and brought back when asked for",
+    "unseen": "values that replies used and their prompts did not show",
+}
+"""What each column says."""
+
+
+def columns_of(trial: Trial) -> dict[str, str]:
+    """Return the columns for which there are figures."""
+    without = set() if any(row.asks for row in trial.budgets) else {"asked"}
+    without |= set() if any(row.bill.values_used for row in trial.budgets) else {"unseen"}
+    return {name: about for name, about in COLUMNS.items() if name not in without}
+
+
+def lines(trial: Trial) -> list[list[str]]:
+    """Return a row for each budget, and one for sending everything."""
+    rows = []
+    for row in trial.budgets:
+        cells = {
+            "budget": f"{row.dynamic_tokens:,}",
+            **_of_bill(trial, row.bill),
+            "over": f"{row.bill.over_budget:,}",
+            "lost": f"{row.losses:,}",
+            "asked": f"{row.shown_before}+{row.brought_back}/{row.asks}",
+            "unseen": f"{len(row.bill.values_unseen)}/{row.bill.values_used}",
+        }
+        rows.append([cells[column] for column in columns_of(trial)])
+    cells = {"budget": EVERYTHING, **_of_bill(trial, trial.everything)}
+    return [*rows, [cells.get(column, "-") for column in columns_of(trial)]]
+
+
+def _of_bill(trial: Trial, bill: Bill) -> dict[str, str]:
+    dollars = trial.dollars(bill.priced)
+    return {
+        "cost": _rounded(bill.priced) if dollars is None else f"${dollars:,.2f}",
+        "saved": f"{1 - bill.priced / trial.everything.priced:.0%}",
+        "tokens": _rounded(bill.tokens),
+        "cached": f"{bill.cached_tokens / max(1, bill.tokens):.0%}",
+    }
+
+
+def _rounded(tokens: float) -> str:
+    """Return three digits of a large number.
+
+    >>> _rounded(1_187_605), _rounded(52_530), _rounded(812)
+    ('1.19M', '52.5k', '812')
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if tokens >= size:
+            return f"{tokens / size:.3g}{unit}"
+    return f"{tokens:.0f}"
+
+
+def legend(trial: Trial) -> list[str]:
+    """Return what the columns say, a line each, with what became of the originals."""
+    originals = sum(row.originals for row in trial.budgets)
+    unresolved = sum(row.unresolved for row in trial.budgets)
+    resolve = (
+        f"their {originals:,} originals all resolve" if not unresolved else f"{unresolved:,} originals do not resolve"
+    )
+    abouts = {**columns_of(trial)}
+    abouts["lost"] += f"; {resolve}" if originals else ""
+    if trial.dollars_per_million is None:
+        abouts["cost"] += ", in tokens at full price"
+    return [f"{name}: {about}" for name, about in abouts.items() if name != "budget"]
+
+
+def page(trial: Trial) -> str:
+    """Return the result as one HTML file."""
+    columns = [*(f"{row.dynamic_tokens:,}" for row in trial.budgets), EVERYTHING]
+    priced = [*(row.bill.priced for row in trial.budgets), trial.everything.priced]
+    cents = [(name, trial.dollars(tokens)) for name, tokens in zip(columns, priced, strict=True)]
+    if trial.dollars_per_million is None:
+        chart = bars(
+            "Cost in tokens at full price", [Bar(name, (round(at),)) for name, at in zip(columns, priced, strict=True)]
+        )
+    else:
+        chart = bars("Cost in cents", [Bar(name, (round(100 * (dollars or 0)),)) for name, dollars in cents])
+    return render(
+        "trial.html.j2",
+        title="ctxsteward try",
+        about=heading(trial),
+        recommendation=trial.recommendation,
+        columns=list(columns_of(trial)),
+        legend=legend(trial),
+        rows=lines(trial),
+        chart=chart,
+        unseen_title=unseen_title(trial) if trial.chosen.unseen else "",
+        unseen=[(_short(value), run) for value, run in trial.chosen.unseen],
+        skipped=[(Path(skipped.path).name, skipped.why) for skipped in trial.skipped],
+    )
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= VALUE_CHARS else f"{value[:VALUE_CHARS]}… ({len(value)} characters)"
