@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from ..scenes import AGENT, TENANT, memory_store
 
 WORDINGS = Path(__file__).parents[1] / "reconcile"
 FOUND, NONSENSE = 0.8, 0.2
+MOST = 0.6
+"""Of the quotes of one question, those of one group."""
 
 
 def records(texts: list[tuple[str, str]]) -> list[MetaRecommendation]:
@@ -40,11 +43,12 @@ def test_four_of_five_groups_reach_a_person_and_little_else_does(half: str) -> N
     texts = [(f"p{at}-{n}", text) for at, group in enumerate(groups) for n, text in enumerate(group)]
     made = records([*texts, *((f"n{n}", text) for n, text in enumerate(noise))])
     asked = [one for one in made if one.status == "active" or is_asked(one)]
-    said_by = [{f"{place.principal}".partition("-")[0] for place in one.evidence} for one in asked]
-    right = {next(iter(who)) for who in said_by if len(who) == 1}
+    quoted = [Counter(f"{place.principal}".partition("-")[0] for place in one.evidence) for one in asked]
+    mostly = [who.most_common(1)[0] for who in quoted]
+    right = {who for (who, times), all_ in zip(mostly, quoted, strict=True) if times >= MOST * all_.total()}
     assert (len(groups), len(noise)) == (30, 30)
     assert len(right) >= FOUND * len(groups)
-    assert sum(len(who) > 1 for who in said_by) <= NONSENSE * len(asked)
+    assert len(asked) - len(right) <= NONSENSE * len(asked)
 
 
 def test_what_is_asked_has_its_count_its_quotes_and_why_it_is_not_in_force() -> None:

@@ -23,7 +23,7 @@ from ctxsteward.language.words import STOP, term_stem
 from ..reconcile.claims import Claim
 from ..reconcile.features import MANNER
 
-NEAR = 0.36
+NEAR = 0.33
 LEAST_VOICES = 3
 RUN = 4
 """Letters in a run."""
