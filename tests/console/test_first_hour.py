@@ -71,6 +71,10 @@ MISTAKES: dict[str, tuple[Callable[[Store], object], str]] = {
         lambda store: store.chat("s", model="gpt4o"),
         "model 'gpt4o' is not known, so its provider is not either; did you mean gpt-4o or",
     ),
+    "a model in capitals": (
+        lambda store: envelope.EnvelopeBuilder("GPT-4o"),
+        "unknown model 'GPT-4o'; did you mean gpt-4o or",
+    ),
     "what was dropped of a chat": (
         lambda store: envelope.what_was_dropped(store.chat("s", model="gpt-4o")),  # type: ignore[arg-type]
         'session is Chat; pass store.session("s-1"), or the session of a chat: chat.session',

@@ -126,7 +126,7 @@ class UnknownModel(InputError):
         self.known: tuple[str, ...] = known
         from difflib import get_close_matches  # here, so that importing the room stays cheap
 
-        self.near: list[str] = get_close_matches(model, known, n=3)
+        self.near: list[str] = get_close_matches(model.lower(), known, n=3)
         named = f"did you mean {' or '.join(self.near)}? Otherwise " if self.near else ""
         super().__init__(
             f"unknown model {model!r}; {named}pass tokenizer='o200k_base' (or 'cl100k_base') and window_tokens=… "

@@ -628,6 +628,14 @@ MISUSE = {
         lambda chat: _in(chat, lambda turn: turn.finish({"error": "rate limit"})),
         "the reply has no `choices`, so it is no answer of openai-chat; pass it whole",
     ),
+    "a user's message for a reply": Misuse(
+        lambda chat: _in(chat, lambda turn: turn.finish({"role": "user", "content": "Hello?"})),
+        "the reply is a message of role 'user'; pass what the client returned",
+    ),
+    "a stream that is none": Misuse(
+        lambda chat: _in(chat, lambda turn: turn.stream(None)),
+        "the stream is NoneType; pass what the client returned with stream=True; an async client's is awaited first",
+    ),
     "an empty reply": Misuse(
         lambda chat: _in(chat, lambda turn: turn.finish("  ")),
         "the reply is empty; pass what the client returned, or a text that says something",

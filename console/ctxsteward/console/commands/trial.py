@@ -9,7 +9,7 @@ import click
 from ctxsteward.envelope import model_info
 from ctxsteward.evals.prompt_cost import Bill
 from ctxsteward.evals.trial import Trial, try_transcripts
-from ctxsteward.schemas import UnknownModel
+from ctxsteward.schemas import InputError, UnknownModel
 
 from ..pages.charts import Bar, bars
 from ..pages.frame import render
@@ -41,6 +41,8 @@ def try_(
         info = model_info(model)
     except UnknownModel as error:
         raise unknown_model(error) from error
+    if html is not None and not Path(html).parent.is_dir():
+        raise InputError(f"--html {html}: no such folder; make it first, or name another")
     chosen = () if budgets is None else read_budgets_tokens(budgets)
     with share_bar("try", shown=not as_json) as tell:
         trial = try_transcripts(folder, model=info.name, budgets_tokens=chosen, dollars_per_million=price, tell=tell)

@@ -84,8 +84,10 @@ def read_reply(provider: Provider, reply: object) -> CompleteAnswer:
     form, body = ANSWERS[provider], plain_body(reply)
     if body is None:
         raise InputError(f"the reply is {type(reply).__name__}; pass what the client returned, or its text")
-    if body.get("role") in ("assistant", "model") and "type" not in body:
-        return CompleteAnswer((body,) if body.get("role") == "model" else _kept(body))
+    if "role" in body and "type" not in body:
+        if body["role"] not in ("assistant", "model"):
+            raise InputError(f"the reply is a message of role {body['role']!r:.40}; pass what the client returned")
+        return _complete(CompleteAnswer((body,) if body["role"] == "model" else _kept(body)), provider)
     if form.field not in body:
         named = [other for other, known in ANSWERS.items() if known.field in body]
         whose = f"it looks like one of {named[0]}: write chat(…, provider={named[0]!r})" if named else "pass it whole"

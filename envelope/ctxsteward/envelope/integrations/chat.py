@@ -246,6 +246,9 @@ class Turn:
     def stream(self, chunks: Any, *, sent: Wire | None = None) -> Any:
         """Pass the chunks of a stream on, and `finish` with them at its end; an async stream stays async."""
         self._sent_call()
+        if not (hasattr(chunks, "__aiter__") or hasattr(chunks, "__iter__")):
+            hint = "pass what the client returned with stream=True; an async client's is awaited first"
+            raise InputError(f"the stream is {type(chunks).__name__}; {hint}")
         return self._passed_on_async(chunks, sent) if hasattr(chunks, "__aiter__") else self._passed_on(chunks, sent)
 
     def answer(self, call: ToolCallPart | str, result: object) -> None:
