@@ -46,7 +46,7 @@ REASONS: Mapping[str, str] = {
     "fails_more": "more runs that did so failed than succeeded",
     "needs_outcome": "no run in which its fix worked is known to have succeeded",
     "needs_recovery": "its fix has worked in too few runs that succeeded",
-    "hint": "shown right after the very error, as seen in few runs, and nowhere else",
+    "hint": "seen in few runs: for right after the very error (`hint_after`), and nowhere else",
     "needs_tasks": "seen in the runs of too few tasks",
     "seen_in_tasks": "tools showed it in runs of enough tasks",
     "needs_person": "only a person may admit it",

@@ -225,7 +225,12 @@ def _paired(utterances: tuple[ReplayedUtterance, ...]) -> Iterator[tuple[int, Re
 
 
 def _failure(answer: ReplayedUtterance) -> ToolFailure | None:
-    return failure(answer.text, is_error=answer.is_error) or _refusal(answer.text)
+    return refused(answer.text, is_error=answer.is_error)
+
+
+def refused(text: str, *, is_error: bool = False) -> ToolFailure | None:
+    """The error that an answer reports, or the refusal that it is; None: the call worked, as far as this tells."""
+    return failure(text, is_error=is_error) or _refusal(text)
 
 
 def _refusal(text: str) -> ToolFailure | None:
