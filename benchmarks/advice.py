@@ -20,15 +20,9 @@ Beside it stand answers that need no steward:
 An interval is Wilson's at 95 % over errors. Where it is wider than `UNDECIDED`, or meets that of the best baseline, the
 verdict is *undecided*: errors of one task are not independent, so it is narrower than it should be.
 
-What runs that succeed do beside errors (practices) is held to the same halves: in held-out tasks of which some runs
-succeeded and some failed, how often it was done by the ones and by the others (`measure_practices`). *Sooner done* are
-those whose intervals (Wilson) do not meet. Beside it: *random*, any practice of the learned half; *constant*, to ask
-the user before every call; *most frequent*, what runs that succeeded did most often before a call; *whatever the task*,
-the same contrast over all runs at once, so that what hard tasks see more of looks harmful.
-
-Worlds of our own (`written_runs`): one wording a cause, several causes under one code with several wordings each, and
-one of practices. In the second the tools are the operator's own, so records quote what errors say, and advice about an
-error is what the record says that quotes most of its words.
+Worlds of our own (`written_runs`): one wording a cause, and several causes under one code with several wordings each.
+In the second the tools are the operator's own, so records quote what errors say, and advice about an error is what the
+record says that quotes most of its words.
 
 Data: sierra-research/tau-bench, airline; any file of tau-bench runs.
 """
@@ -36,9 +30,8 @@ Data: sierra-research/tau-bench, airline; any file of tau-bench runs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,10 +43,17 @@ from ctxsteward.schemas.errors import InvalidTranscript
 from ctxsteward.schemas.recommendation import RecommendationKind
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.artifacts.artifact import Artifact
-from ctxsteward.steward.harvest.tools.calls import name_words
-from ctxsteward.steward.harvest.tools.episodes import ErrorEpisode, as_it_happened, done_instead, episodes
-from ctxsteward.steward.harvest.tools.practices import PracticeRun, RunTask, contrast, fix_of, parse_run_key
-from ctxsteward.steward.harvest.tools.templates import ArgumentFix, FixTrigger, action, parse_action
+from ctxsteward.steward.harvest.tools.calls import ToolStep, is_tool, name_words, steps
+from ctxsteward.steward.harvest.tools.episodes import (
+    ErrorEpisode,
+    ValueOrigins,
+    blamed_parameters,
+    changed_parameters,
+    episodes,
+    fixes,
+    paired_values,
+)
+from ctxsteward.steward.harvest.tools.templates import ArgumentFix, FixTrigger, parse_action
 from ctxsteward.steward.harvest.usage import foresees, tool_trigger
 from ctxsteward.steward.ingest.items import LoadedItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest
@@ -65,7 +65,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
 
 from .report import progress, publish, script
-from .written_runs import RIGHT_PRACTICES, practised_runs, worded_runs, written_runs
+from .written_runs import worded_runs, written_runs
 
 ADVICE = "advice"
 """Of the block in a document."""
@@ -149,6 +149,38 @@ def runs_of(name: str, data: bytes, settings: IngestSettings | None = None) -> I
             yield AdviceRun(task, found.succeeded, found, tuple(episodes(found)), kept)
 
 
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+def as_it_happened(error: ErrorEpisode) -> ErrorEpisode:
+    """An error as it was when it happened: what the run did later is not known yet."""
+    return replace(error, parameters=blamed_parameters(error.failed), worked=None, fixes=())
+
+
+def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[ArgumentFix]:
+    """What another run of the same task, one that succeeded, did where this call failed: the fixes that it shows.
+
+    It is compared with the call of the same tool there that worked and shares most with it; a run that never made that
+    call work has stopped.
+    """
+    calls = steps(passing)
+    worked = [step for step in calls if step.tool == failed.tool and step.works and step.arguments is not None]
+    if not worked or failed.arguments is None:
+        return frozenset((ArgumentFix(verb="stop"),) if not worked else ())
+    mine = Counter(paired_values(failed.arguments))
+    nearest = max(
+        worked, key=lambda step: ((mine & Counter(paired_values(step.arguments or {}))).total(), -step.position)
+    )
+    sources = ValueOrigins(passing, calls)
+    before = replace(failed, utterance=-1, answered=-1)  # all that the other run knew came after
+    names = changed_parameters(failed, nearest)
+    if names:
+        return frozenset(fix for name in names for fix in fixes(name, before, nearest, sources))
+    earlier = [step.tool for step in calls[: nearest.position] if step.works and step.tool != failed.tool]
+    first = [ArgumentFix(verb="first", source=tool) for tool in earlier if is_tool(tool)]
+    return frozenset((*first, ArgumentFix(verb="repeat")))
+
+
 # -- advisors -----------------------------------------------------------------------------------------------
 
 
@@ -178,7 +210,7 @@ def steward(records: Iterable[MetaRecommendation], statuses: Iterable[str]) -> A
     kept: list[tuple[FixTrigger, Advice, frozenset[str]]] = []
     for record in sorted(records, key=lambda one: (-one.support.principals, one.id)):
         trigger, advice = tool_trigger(record), frozenset(parse_action(record.action or ""))
-        is_advice = any(fix.verb != "check" for fix in advice) and "fails_more" not in record.reasons
+        is_advice = bool(advice) and "fails_more" not in record.reasons
         if trigger is not None and is_advice and record.status in statuses:
             kept.append((trigger, advice, _quoted(record.text) - name_words(str(trigger))))
 
@@ -225,7 +257,7 @@ def constants() -> dict[str, Advisor]:
 
         return advise
 
-    verbs = ("repeat", "stop", "supply", "omit", "change", "ask", "fewer", "total", "check")
+    verbs = ("repeat", "stop", "supply", "omit", "change", "ask", "fewer", "total")
     plain = {verb: of(verb) for verb in verbs}
     kinds = ("YYYY-MM-DD", "integer", "number", "text", "identifier", "list of objects")
     return plain | {f"write as {kind}": of("write", kind) for kind in kinds}
@@ -353,174 +385,21 @@ def own_worded_runs(*, seed: int) -> list[AdviceRun]:
     return list(runs_of(f"worded-{seed}.jsonl", worded_runs(seed=seed), settings))
 
 
-def own_practised_runs(*, seed: int) -> list[AdviceRun]:
-    """The runs of the world of practices."""
-    return list(runs_of(f"practised-{seed}.jsonl", practised_runs(seed=seed)))
-
-
-# -- practices ----------------------------------------------------------------------------------------------
-
-PRACTICES = "practices"
-"""Of the block in a document."""
-PRACTICES_HEAD = (
-    "runs",
-    "practices",
-    "lines",
-    "sooner done",
-    "by runs that succeeded",
-    "by runs that failed",
-    "right, %",
-)
-
-
-class Practice(NamedTuple):
-    """What is to be done at a call of a tool, or in a whole run."""
-
-    tool: str | None
-    fix: ArgumentFix
-
-
-class Share(NamedTuple):
-    """Runs that did so, of runs that came to the place."""
-
-    did: int
-    whole: int
-
-
-class PracticeRow(NamedTuple):
-    """What one way of choosing practices chose, and who did so in held-out tasks with runs of both outcomes."""
-
-    runs: str
-    chosen: str
-    lines: int
-    sooner: int
-    """Lines that runs that succeeded did more often, their interval above that of runs that failed."""
-    succeeded: Share
-    """Over all lines."""
-    failed: Share
-    right: int | None
-    """Lines that make runs of a world of our own succeed; None: nobody knows."""
-
-
-def measure_practices(
-    name: str, runs: Sequence[AdviceRun], right: Collection[tuple[str | None, str]] | None = None
-) -> list[PracticeRow]:
-    """A row of each way of choosing over both directions; the baselines first."""
-    chosen: dict[str, list[tuple[Practice, Share, Share]]] = {}
-    for learned, held_out in _directions(runs):
-        for way, practices in _practices(learned).items():
-            chosen.setdefault(way, []).extend((one, *_held(one, held_out)) for one in practices)
-    return [_practice_row(name, way, held, right) for way, held in chosen.items()]
-
-
-def _practice_row(
-    name: str, way: str, held: Sequence[tuple[Practice, Share, Share]], right: Collection[tuple[str | None, str]] | None
-) -> PracticeRow:
-    known = None if right is None else sum((one.tool, action((one.fix,))) in right for one, _, _ in held)
-    sooner = sum(wilson(*there).low > wilson(*here).high for _, there, here in held if there.whole and here.whole)
-    succeeded, failed = ([there for _, there, _ in held], [here for _, _, here in held])
-    return PracticeRow(name, way, len(held), sooner, _sum_of(succeeded), _sum_of(failed), known)
-
-
-def _sum_of(shares: Sequence[Share]) -> Share:
-    return Share(sum(share.did for share in shares), sum(share.whole for share in shares))
-
-
-def _did(run: AdviceRun) -> dict[str | None, frozenset[str]]:
-    """What a run did, by tool."""
-    seen = (one for artifact in run.artifacts for one in artifact.observations if one.kind == "practice")
-    return {one.tool: parse_run_key(one.run or "")[1] for one in seen}
-
-
-def _held(practice: Practice, held_out: Sequence[AdviceRun]) -> tuple[Share, Share]:
-    """Of held-out runs of mixed tasks that came to the place: how many did so, of those that succeeded and failed."""
-    by_task: dict[str, list[tuple[bool, bool]]] = {}
-    for run in held_out:
-        did = _did(run).get(practice.tool)
-        if did is not None:
-            fix = practice.fix
-            avoided = fix.verb == "avoid" and f"call {fix.source}" not in did
-            by_task.setdefault(run.task, []).append((run.succeeded, avoided or fix in {fix_of(one) for one in did}))
-    runs = [run for mates in by_task.values() if len({succeeded for succeeded, _ in mates}) == 2 for run in mates]
-    did_so = {side: [did for succeeded, did in runs if succeeded is side] for side in (True, False)}
-    return Share(sum(did_so[True]), len(did_so[True])), Share(sum(did_so[False]), len(did_so[False]))
-
-
-def _practices(learned: Sequence[AdviceRun]) -> dict[str, list[Practice]]:
-    did = [(run, tool, practices) for run in learned for tool, practices in _did(run).items()]
-    tools = sorted({tool for _, tool, _ in did if tool})
-    every = sorted({(tool or "", one) for _, tool, practices in did for one in practices})
-    often = {
-        tool: Counter(one for run, at, practices in did if at == tool and run.succeeded for one in practices)
-        for tool in tools
-    }
-    at_once = {
-        tool: contrast(
-            [
-                PracticeRun(f"{number}", RunTask("one"), practices, run.succeeded)
-                for number, (run, at, practices) in enumerate(did)
-                if at == tool
-            ],
-            least_tasks=1,
-        )
-        for tool in [*tools, None]
-    }
-    records = records_of(learned, kind="practice")
-    return {
-        "random": [Practice(tool or None, fix_of(one)) for tool, one in every],
-        "constant": [Practice(tool, ArgumentFix(verb="confirm")) for tool in tools],
-        "most frequent": [
-            Practice(tool, fix_of(min(counts, key=lambda one: (-counts[one], one))))
-            for tool, counts in often.items()
-            if counts
-        ],
-        "whatever the task": [Practice(tool, found.fixes[0]) for tool, found in at_once.items() if found],
-        OURS: _of_records(records, IN_FORCE),
-        OURS_HELD: _of_records(records, (*IN_FORCE, "candidate")),
-    }
-
-
-def _of_records(records: Iterable[MetaRecommendation], statuses: Collection[str]) -> list[Practice]:
-    kept = [one for one in records if one.status in statuses]
-    return [Practice(one.scope.tool, fix) for one in kept for fix in parse_action(one.action or "")]
-
-
-def practice_cells(rows: Iterable[PracticeRow]) -> Iterator[tuple[str, ...]]:
-    """The rows in words, in the order of `PRACTICES_HEAD`."""
-    for row in rows:
-        sides = (f"{part} of {whole}" if whole else "" for part, whole in (row.succeeded, row.failed))
-        right = f"{100 * row.right / row.lines:.0f}" if row.right is not None and row.lines else ""
-        yield (row.runs, row.chosen, f"{row.lines}", f"{row.sooner}", *sides, right)
-
-
 def _blocks(data: Sequence[Path], seeds: Sequence[int]) -> Mapping[str, Callable[[], Iterable[str]]]:
-    """Both tables, of runs that are read once."""
-
-    @cache
-    def measured() -> tuple[list[AdviceRow], list[PracticeRow]]:
-        rows: list[AdviceRow] = []
-        practices: list[PracticeRow] = []
+    def measured() -> Iterator[AdviceRow]:
         for seed in seeds:
             progress(f"our worlds, seed {seed}")
-            rows += measure_advice(f"our world, seed {seed}", own_runs(seed=seed))
-            rows += measure_advice(f"several causes, seed {seed}", own_worded_runs(seed=seed))
-            practised = own_practised_runs(seed=seed)
-            practices += measure_practices(f"practices, seed {seed}", practised, RIGHT_PRACTICES)
+            yield from measure_advice(f"our world, seed {seed}", own_runs(seed=seed))
+            yield from measure_advice(f"several causes, seed {seed}", own_worded_runs(seed=seed))
         for path in data:
             progress(f"{path.parent.name}/{path.name}")
-            runs = read_runs(path)
-            rows += measure_advice(f"{path.parent.name}/{path.name}", runs)
-            practices += measure_practices(f"{path.parent.name}/{path.name}", runs)
-        return rows, practices
+            yield from measure_advice(f"{path.parent.name}/{path.name}", read_runs(path))
 
-    return {
-        ADVICE: lambda: table(ADVICE_HEAD, advice_cells(measured()[0]), texts=2),
-        PRACTICES: lambda: table(PRACTICES_HEAD, practice_cells(measured()[1]), texts=2),
-    }
+    return {ADVICE: lambda: table(ADVICE_HEAD, advice_cells(measured()), texts=2)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the tables, or write them into the page."""
+    """Print the table, or write it into the page."""
     parser = script(__doc__)
     parser.add_argument("data", type=Path, nargs="*", help="files of tau-bench runs")
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="of the worlds of our own")

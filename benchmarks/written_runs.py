@@ -4,8 +4,6 @@ written_runs     seven causes of errors, with tools whose wrong fixes are accept
                  then fail the task. Some causes end rightly in a stop
 worded_runs      five causes under two error codes, each in three wordings: what is told by tool, code and parameter
                  alone mixes them up
-practised_runs   no errors: tasks that succeed where a look, the user's word or the right source comes before a call,
-                 or a call is not made; beside them habits that change nothing, one of which goes with hard tasks
 """
 
 from __future__ import annotations
@@ -254,56 +252,3 @@ def _run(task: int, trial: int, passed: bool, calls: Sequence[dict[str, Any]], v
         traj.append({"role": "tool", "tool_call_id": f"c{number}", "name": call["tool"], "content": call["answer"]})
     traj.append({"role": "assistant", "content": "Is there anything else?"})
     return {"task_id": task, "trial": trial, "reward": float(passed), "info": {}, "traj": traj}
-
-
-PRACTISED_TASKS, PRACTISED_TRIALS = 80, 6
-RIGHT, WRONG, HARD = 0.85, 0.25, 0.35
-"""How often a run succeeds that does what is right, that does not, and by how much less often at a hard task."""
-RIGHT_PRACTICES = frozenset(
-    (
-        ("cancel", "call get_order first"),
-        ("refund", "ask the user first"),
-        ("book", "take payment_id from get_user"),
-        (None, "do without transfer"),
-        (None, "call get_order"),
-    )
-)
-"""By tool (None: the whole run), what makes runs of the world succeed."""
-
-
-def practised_runs(*, seed: int, tasks: int = PRACTISED_TASKS, trials: int = PRACTISED_TRIALS) -> bytes:
-    """Runs without errors, of which some do what is right; half of the tasks are hard, and there runs search more."""
-    draw = random.Random(seed)
-    lines = []
-    for task in range(tasks):
-        act = ("cancel", "refund", "book", "transfer")[draw.randrange(4)]
-        number, is_hard = draw.randrange(10_000, 99_999), draw.random() < 0.5
-        values = _Values(f"W-{number}", f"pay_{number * 7}", f"gift_{number * 3}", 20, 400)
-        for trial in range(trials):
-            does = draw.random() < 0.5
-            likely = (RIGHT if does else WRONG) * (HARD if is_hard else 1.0)
-            calls = [*_habits(draw, is_hard), *_acts(act, values, does=does)]
-            lines.append(json.dumps(_run(task, trial, draw.random() < likely, calls, values)))
-    return "\n".join(lines).encode()
-
-
-def _habits(draw: random.Random, is_hard: bool) -> list[dict[str, Any]]:
-    """What changes nothing: a search, which hard tasks see more of, a note, and a look at the weather."""
-    habits = (("search_faq", 0.9 if is_hard else 0.2), ("add_note", 0.5), ("get_weather", 0.3))
-    return [_call(tool, '{"done": true}', about="the order") for tool, likely in habits if draw.random() < likely]
-
-
-def _acts(act: str, v: _Values, *, does: bool) -> list[dict[str, Any]]:
-    """The call that matters, done rightly or not."""
-    asks = [{"says": "Shall I go on?", "hears": "Yes, please."}]
-    user = _call("get_user", json.dumps({"payment_id": v.payment}), name="ann")
-    match act:
-        case "cancel":
-            return [*([_looks(v)] if does else []), _call("cancel", "{}", order_id=v.order)]
-        case "refund":
-            return [*(asks if does else []), _call("refund", "{}", order_id=v.order, amount=v.price)]
-        case "book":
-            return [user, _call("book", "{}", order_id=v.order, payment_id=v.payment if does else v.other)]
-        case _:
-            ends = _call("close", "{}", order_id=v.order)
-            return [ends] if does else [ends, _call("transfer", "{}", order_id=v.order)]

@@ -47,7 +47,7 @@ scripted with prefix_bullets 2: 2 bullets, refused: {}
 session s-42 has spent $0.000219
 """,
     "nightly_steward": """
-promoted: due 3, harvested 3, absorbed 3, reconciled 1, admitted 1, fitted 1, staged 1, promoted 1
+promoted: due 3, harvested 3, absorbed 6, reconciled 4, admitted 1, fitted 1, staged 1, promoted 1
 version 2 says: Never use emojis in your answers, please. (from chat-ada§3 and chat-hana§3)
 """,
     "rebuild_and_audit": """

@@ -158,7 +158,7 @@ def test_the_guides_figures_are_those_of_the_program() -> None:
         f"only if it is worth {MARGIN:.0%} more".replace("%", " %"),
         f"fitted to {LOW_TOKENS}-{HIGH_TOKENS} tokens",
         f"halves in {days['correction']:.0f} days (corrections), {days['preference']:.0f} (preferences), "
-        f"{days['tool_fix']:.0f} (tool errors, practices), {days['eval_failure']:.0f} (eval failures), "
+        f"{days['tool_fix']:.0f} (tool errors), {days['eval_failure']:.0f} (eval failures), "
         "counted from when",
         f"an overlap of {OVERLAP_SECONDS / 3600:.0f} hours",
     ):

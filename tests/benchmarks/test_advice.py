@@ -12,24 +12,19 @@ from benchmarks.advice import (
     ADVICE_HEAD,
     OURS,
     OURS_HELD,
-    PRACTICES_HEAD,
     AdviceRow,
-    PracticeRow,
     advice_cells,
     constants,
+    done_instead,
     is_correct,
     measure_advice,
-    measure_practices,
-    own_practised_runs,
     own_runs,
     own_worded_runs,
-    practice_cells,
     read_runs,
 )
-from benchmarks.written_runs import RIGHT_PRACTICES, practised_runs, worded_runs, written_runs
+from benchmarks.written_runs import worded_runs, written_runs
 from ctxsteward.schemas.errors import InvalidTranscript
 from ctxsteward.steward.harvest.tools.calls import steps
-from ctxsteward.steward.harvest.tools.episodes import done_instead
 from ctxsteward.steward.harvest.tools.templates import ArgumentFix
 
 from ..steward.harvest.tools.scenes import call, scene
@@ -91,7 +86,7 @@ def rows() -> dict[str, AdviceRow]:
 
 def test_no_constant_passes_for_advice(rows: dict[str, AdviceRow]) -> None:
     assert list(rows) == ["random", "constant", "as before", OURS, OURS_HELD]
-    assert len(constants()) == 15
+    assert len(constants()) == 14
     assert rows["constant"].told == 1.0
     assert rows["constant"].correct < 0.5, "it foresees every error, and is seldom right"
     assert rows["random"].correct < rows["constant"].correct
@@ -142,7 +137,7 @@ def test_a_file_without_runs_of_known_outcome_is_refused(tmp_path: Path, text: s
         read_runs(path)
 
 
-# -- several causes, and practices --------------------------------------------------------------------------------
+# -- several causes -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -157,27 +152,6 @@ def test_causes_under_one_code_are_told_apart(worded: dict[str, AdviceRow]) -> N
     assert worded[OURS].correct == worded[OURS].told, "what is told is right"
 
 
-@pytest.fixture(scope="module")
-def practised() -> dict[str, PracticeRow]:
-    return {row.chosen: row for row in measure_practices("world", own_practised_runs(seed=3), RIGHT_PRACTICES)}
-
-
-def test_practices_that_make_runs_succeed_are_found_and_habits_are_not(practised: dict[str, PracticeRow]) -> None:
-    ours = practised[OURS]
-    assert list(practised) == ["random", "constant", "most frequent", "whatever the task", OURS, OURS_HELD]
-    shares = {way: (row.right or 0) / row.lines for way, row in practised.items()}
-    assert shares[OURS] >= 1.5 * max(shares["random"], shares["constant"], shares["most frequent"])
-    assert shares[OURS] > shares["whatever the task"], "what hard tasks see more of is not blamed"
-    assert ours.lines >= 4
-    assert ours.succeeded.did / ours.succeeded.whole > ours.failed.did / ours.failed.whole
-
-
-def test_the_table_of_practices_has_a_row_of_each(practised: dict[str, PracticeRow]) -> None:
-    lines = list(practice_cells(practised.values()))
-    assert [line[:2] for line in lines] == [("world", way) for way in practised]
-    assert {len(line) for line in lines} == {len(PRACTICES_HEAD)}
-
-
-@pytest.mark.parametrize("written", [worded_runs, practised_runs])
+@pytest.mark.parametrize("written", [written_runs, worded_runs])
 def test_the_same_seed_gives_the_same_runs_of_every_world(written: Any) -> None:
     assert written(seed=3) == written(seed=3) != written(seed=4)

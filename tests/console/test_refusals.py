@@ -42,6 +42,7 @@ FILES = {
     "sales.yaml": "name: sales\npersona: Be kind.\n",
     "desk.yaml": PROFILE.replace("locked: true", "locked: false"),
     "empty.yaml": "",
+    "rules.yaml": "[{id: a, statement: Tents stay at night., tools: [move], shown_by: at night}]",
     "bad.yaml": "store: x\n  - : [\n",
     "typo.yaml": "profil: desk\n",
     "wrong.yaml": "workers: many\n",

@@ -168,3 +168,38 @@ def test_on_public_agent_runs_a_budget_saves_money_and_hides_little() -> None:
     assert middle.bill.priced < 0.75 * trial.everything.priced
     assert middle.hidden < 0.02 < small.hidden
     assert sum(row.unresolved for row in trial.budgets) == 0 < middle.originals
+
+
+FORMS: dict[str, object] = {
+    "anthropic": [
+        {"role": "user", "content": [{"type": "text", "text": "Which row has KX-12?"}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "look", "input": {"id": "KX-12"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "row A-77"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": "A-77"}]},
+    ],
+    "gemini": {
+        "contents": [
+            {"role": "user", "parts": [{"text": "Which row has KX-12?"}]},
+            {"role": "model", "parts": [{"function_call": {"name": "look", "args": {"id": "KX-12"}}}]},
+            {"role": "user", "parts": [{"function_response": {"name": "look", "response": {"output": "row A-77"}}}]},
+            {"role": "model", "parts": [{"text": "A-77"}]},
+        ]
+    },
+    "openai-responses": {
+        "input": [
+            {"role": "user", "content": "Which row has KX-12?"},
+            {"type": "function_call", "call_id": "c", "name": "look", "arguments": '{"id": "KX-12"}'},
+            {"type": "function_call_output", "call_id": "c", "output": "row A-77"},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A-77"}]},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("format", FORMS)
+def test_transcripts_of_every_provider_have_their_calls(format: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(FORMS[format]), encoding="utf-8")
+    trial = try_transcripts([tmp_path], model="gpt-4o")
+    assert trial.formats == {format: 1}
+    assert trial.everything.calls == 2
+    assert trial.is_tool_loop

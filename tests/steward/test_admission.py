@@ -61,9 +61,6 @@ OFTEN = behind(recovered=3, helped=3)
 FORMAT = ("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
 REQUIRED = ("tool:book error:missing_argument arg:seats", "supply seats")
 LEFT_OUT = ("tool:pay error:unexpected_argument arg:require_approval", "leave out require_approval")
-DIFFER, CHANCE = behind(tasks=3, helped=3, chance=0.01), behind(tasks=9, helped=9, chance=0.02)
-CHECK = ("tool:pay error:syntax arg:note", "check note")
-LOOKS, ASKS = ("tool:cancel", "call get_order first"), ("tool:cancel", "ask the user first")
 ONE = behind(said=1, votes=1)
 ACTIVE = RecordStanding("active", ("independent_principals",))
 WAITING = RecordStanding("candidate", ("needs_principals",))
@@ -86,7 +83,6 @@ CASES = (
     Case("what nobody succeeded with", "tool_fix", behind(obeyed_failed=1), "candidate", "fails_more"),
     Case("as many", "tool_fix", MIXED, "active", "fix_worked", FORMAT),
     Case("a fix of runs that failed waits", "tool_fix", behind(events=9), "candidate", "needs_outcome"),
-    Case("what nothing helped is no advice", "tool_fix", behind(events=9), "candidate", "needs_fix", CHECK),
     Case("so does one that worked twice", "tool_fix", behind(recovered=2), "candidate", "needs_recovery"),
     Case("often for two people", "tool_fix", behind(recovered=9, helped=2), "candidate", "needs_principals"),
     Case("nobody has to ask about a format", "tool_fix", OFTEN, "active", "fix_worked", FORMAT),
@@ -96,11 +92,6 @@ CASES = (
     Case("two tasks lacked it", "environment", behind(tasks=2, asked=2), "candidate", "needs_tasks"),
     Case("three tasks did", "environment", behind(tasks=3, asked=3), "active", "seen_in_tasks"),
     Case("that had not asked for it", "environment", behind(tasks=9, asked=2), "vetted", "needs_person"),
-    Case("two tasks differ", "practice", behind(tasks=2, helped=3), "candidate", "needs_tasks", LOOKS),
-    Case("of two people", "practice", behind(tasks=9, helped=2), "candidate", "needs_principals", LOOKS),
-    Case("three may by chance", "practice", CHANCE, "candidate", "by_chance", LOOKS),
-    Case("three do, and act", "practice", DIFFER, "vetted", "needs_person", LOOKS),
-    Case("three do, and ask", "practice", DIFFER, "active", "runs_differ", ASKS),
     Case("a policy waits for a person", "policy", behind(said=90), "vetted", "needs_person"),
     Case("a persona out of a tool", "persona", behind(from_tool=True), "candidate", "tool_text"),
     Case("an eval failure needs three tasks", "eval_failure", behind(said=2), "candidate", "needs_principals"),
@@ -110,6 +101,42 @@ CASES = (
 def drafted(case: Case) -> Draft:
     trigger, action = case.advice or (None, None)
     return draft(case.kind, case.backing, said={"trigger": trigger, "action": action})
+
+
+SEEN_ONCE = behind(accepted=1)
+HINTS: tuple[tuple[str, str, str, bool], ...] = (
+    ("a format", *FORMAT, True),
+    ("values that the error names", "tool:save error:other arg:size", "give one of S, M for size", True),
+    ("a bound of a text's length", "tool:save error:state arg:name", "give at most 5 characters for name", True),
+    ("a bound that one run's figures may have set", "tool:save error:state arg:size", "give at most 5 for size", False),
+    ("a figure is never raised", "tool:pay error:invalid_argument arg:amount", "give at least 500 for amount", False),
+    ("what was turned down", "tool:grant error:permission arg:role", "give one of admin, owner for role", False),
+    ("a payment", "tool:pay error:payment arg:card", "write card as `[A-Z]+-\\d+`", False),
+    ("a switch", "tool:pay error:invalid_argument arg:force", "write force as true or false", False),
+    ("a switch among values", "tool:pay error:other arg:check", "give one of true, false for check", False),
+    ("a check left out", *LEFT_OUT, False),
+    ("another value", "tool:pay error:not_found arg:payment_id", "take payment_id from get_user", False),
+    ("an argument that nobody declared", *REQUIRED, False),
+    ("another tool's call", "tool:pay error:state", "call approve first", False),
+)
+
+
+@pytest.mark.parametrize(("trigger", "action", "is_shown"), [row[1:] for row in HINTS], ids=[row[0] for row in HINTS])
+def test_a_hint_mends_the_call_and_loosens_nothing(trigger: str, action: str, is_shown: bool) -> None:
+    said = {"trigger": trigger, "action": action}
+    found = admission_verdict(draft("tool_fix", SEEN_ONCE, said=said), POLICY)
+    assert (found.status, "hint" in found.reasons) == ("candidate", is_shown)
+
+
+def test_a_bound_that_two_runs_show_is_a_hint() -> None:
+    said = {"trigger": "tool:save error:state arg:size", "action": "give at most 5 for size"}
+    assert "hint" in admission_verdict(draft("tool_fix", behind(accepted=2), said=said), POLICY).reasons
+
+
+def test_what_failed_more_often_is_no_hint() -> None:
+    backing = behind(accepted=1, obeyed_failed=1)
+    said = dict(zip(("trigger", "action"), FORMAT, strict=True))
+    assert admission_verdict(draft("tool_fix", backing, said=said), POLICY).reasons == ("fails_more",)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -56,6 +56,10 @@ SECTION_SLACK = 0.1
 """Fraction of the budget by which an envelope may exceed the tokens that are always verbatim."""
 
 
+REPLY_ROLES = ("assistant", "model")
+"""Of a model's messages; Gemini's is the second."""
+
+
 @dataclass(slots=True, kw_only=True)
 class ModelCall:
     """A model call of a replay."""
@@ -77,7 +81,7 @@ def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -
     wires: list[Wire] = []
     calls = 0
     for row in transcript.entries():
-        if row.wire.get("role") == "assistant" and wires:
+        if row.wire.get("role") in REPLY_ROLES and wires:
             session.extend(waiting)
             waiting = []
             calls += 1

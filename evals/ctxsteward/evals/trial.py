@@ -40,9 +40,8 @@ from ctxsteward.schemas.message import Wire
 from .canaries import normalize, shows
 from .cost import everything
 from .prompt_cost import Bill, Prices, Sizer
-from .replay import AgentRun, files_of, read_run
+from .replay import REPLY_ROLES, AgentRun, files_of, read_run
 from .suite_files.drafts import DraftedAsk, drafted
-from .suites.kit.play import as_openai
 
 BUDGETS_TOKENS = (1_000, 2_000, 4_000, 8_000, 16_000)
 ASKS = 5
@@ -250,7 +249,7 @@ def _read(paths: Sequence[str | Path]) -> tuple[list[Transcript], list[SkippedFi
         try:
             for transcript in read_transcripts(file):
                 wires = [entry.wire for entry in transcript.entries()]
-                has_reply = any(wire.get("role") in ("assistant", "model") for wire in wires[1:])
+                has_reply = any(wire.get("role") in REPLY_ROLES for wire in wires[1:])
                 silent += not has_reply
                 read += [transcript] if has_reply else []
         except (ContextError, OSError) as error:
@@ -282,9 +281,15 @@ def _budgets_of(dynamic_tokens: int, is_tool_loop: bool) -> Budgets:
 
 def _asks(transcript: Transcript, wires: Sequence[Wire]) -> list[DraftedAsk]:
     """Draft asks for what people said; in a talk between people both sides are people."""
-    messages = as_openai(wires)[0]
+    messages = [Message.from_wire(wire) for wire in wires]
+    rows = [
+        {"role": "tool", "content": "\n".join(result.text for result in message.tool_results)}
+        if message.tool_results
+        else {"role": message.role, "content": message.text}
+        for message in messages
+    ]
     people = ("user", "assistant") if transcript.format in formats_with("is_between_people") else ("user",)
-    return drafted(messages, [wire.get("role") in people for wire in messages], most=ASKS)
+    return drafted(rows, [row["role"] in people for row in rows], most=ASKS)
 
 
 def _examine(trial: BudgetTrial, builder: EnvelopeBuilder, session: Session, asks: Sequence[DraftedAsk]) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .night.status import status as status
     from .release.approvals import Approvals as Approvals
     from .release.assignment import profile_for as profile_for, version_for as version_for
+    from .release.hints import hint_after as hint_after
     from .release.promotion import promote as promote, rollback as rollback
     from .release.record_reviews import RecordReviews as RecordReviews
     from .settings import NightSettings as NightSettings, settings_of as settings_of
@@ -57,6 +58,7 @@ else:  # A name is loaded at its first use, so that importing the package costs 
             "night.status": ["status"],
             "release.approvals": ["Approvals"],
             "release.assignment": ["profile_for", "version_for"],
+            "release.hints": ["hint_after"],
             "release.promotion": ["promote", "rollback"],
             "release.record_reviews": ["RecordReviews"],
             "settings": ["NightSettings", "settings_of"],

@@ -10,8 +10,6 @@ The ledger judges every draft here; a night passes the policy of its settings.
                    runs that failed is demoted
     environment    tools showed it in runs of three tasks that had asked for it; where only tools speak of it, a person
                    decides
-    practice       in three tasks runs that did it succeeded more often, for three principals or tasks, beyond chance
-                   (`max_chance`); what only looks (`only_looks`) is active then, else a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
     what an internal tool denied in the same talk   never by itself
@@ -48,7 +46,7 @@ from ctxsteward.schemas.recommendation import MetaRecommendation, Recommendation
 
 from .drift.rules import Rule, against, own_text, restates, rules_of
 from .harvest.people.claims import is_form_alone
-from .harvest.tools.templates import is_repair, only_checks, only_looks
+from .harvest.tools.templates import is_figure, is_hintable, is_repair
 from .observations.observation import KINDS
 from .reconcile.draft import ClaimSupport, Draft, FixAdvice
 
@@ -98,8 +96,6 @@ class AdmissionPolicy(BaseModel):
     recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
     """How often a fix of a tool error must have worked in runs that succeeded, and for how many independent principals
     or tasks."""
-    max_chance: Annotated[float, Field(gt=0, le=1)] = 0.01
-    """Of a practice: how likely the difference between runs may be by chance, for all practices of one tool."""
     reading_tools: Annotated[tuple[ToolName, ...], Field(max_length=1_000)] = ()
     """Tools that change nothing, as the operator says: whatever fixes a call of theirs needs no person, but for an
     argument that is not declared."""
@@ -156,6 +152,39 @@ class AdmittedRecords(NamedTuple):
     """Records by status."""
     refused: int = 0
     """Would-be records that their schema refused."""
+
+
+FOR_PEOPLE = frozenset(
+    (
+        "needs_person",
+        "alike",
+        "needs_principals",
+        "needs_confirmation",
+        "fails_more",
+        "needs_outcome",
+        "needs_recovery",
+        "needs_tasks",
+        "denied",
+        "conflict",
+        "beside_locked",
+        "edited",
+    )
+)
+"""Reasons that a person can lift at once."""
+WAITING: tuple[Status, ...] = ("candidate", "vetted", "quarantined")
+"""Statuses of records that are held, and can be given other words."""
+HINT = "hint"
+"""Reason of a record that is shown right after the very error, and nowhere else."""
+
+
+def is_asked(record: MetaRecommendation) -> bool:
+    """Whether a record waits for something that a person can lift."""
+    return record.status in WAITING and not FOR_PEOPLE.isdisjoint(record.reasons)
+
+
+def is_hint(record: MetaRecommendation) -> bool:
+    """Whether a record is shown after the very error that it is about, and nowhere else."""
+    return record.status in WAITING and HINT in record.reasons
 
 
 UNCONFIRMED = RecordStanding("candidate", ("needs_confirmation",))
@@ -233,8 +262,6 @@ def by_support(
     gate = KINDS[kind].gate
     if gate == "fix":
         return _fix(backing, policy, advice)
-    if gate == "contrast":
-        return _contrast(backing, policy, advice)
     if gate == "seen":
         return _seen(backing, policy)
     if backing.from_tool:
@@ -245,6 +272,8 @@ def by_support(
         return RecordStanding("candidate", ("denied",))
     if gate == "person":
         return RecordStanding("vetted", ("needs_person",))
+    if backing.alike and backing.said >= policy.independent_principals:
+        return RecordStanding("vetted", ("alike",))
     if backing.said >= policy.independent_principals:
         return _many(backing, policy)
     return RecordStanding("candidate", ("needs_principals",))
@@ -261,27 +290,18 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> R
     trigger, action = advice
     if backing.obeyed_failed > backing.obeyed_succeeded:
         return RecordStanding("candidate", ("fails_more",))
+    times = backing.obeyed_succeeded + backing.accepted
+    mends = is_hintable(trigger, action, policy.reading_tools, policy.tool_arguments)
+    hint = (HINT,) if mends and times > is_figure(action) else ()
     if not backing.recovered:
-        return RecordStanding("candidate", ("needs_fix" if only_checks(action) else "needs_outcome",))
+        return RecordStanding("candidate", ("needs_outcome", *hint))
     if backing.recovered < policy.recoveries:
-        return RecordStanding("candidate", ("needs_recovery",))
+        return RecordStanding("candidate", ("needs_recovery", *hint))
     if backing.helped < policy.recoveries:
-        return RecordStanding("candidate", ("needs_principals",))
+        return RecordStanding("candidate", ("needs_principals", *hint))
     if is_repair(trigger, action, policy.reading_tools, policy.tool_arguments):
         return RecordStanding("active", ("fix_worked",))
-    return RecordStanding("vetted", ("needs_person",))
-
-
-def _contrast(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> RecordStanding:
-    if backing.tasks < policy.recoveries:
-        return RecordStanding("candidate", ("needs_tasks",))
-    if backing.helped < policy.recoveries:
-        return RecordStanding("candidate", ("needs_principals",))
-    if backing.chance > policy.max_chance:
-        return RecordStanding("candidate", ("by_chance",))
-    if only_looks(advice[1], policy.reading_tools):
-        return RecordStanding("active", ("runs_differ",))
-    return RecordStanding("vetted", ("needs_person",))
+    return RecordStanding("vetted", ("needs_person", *hint))
 
 
 def _seen(backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:

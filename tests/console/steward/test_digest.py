@@ -52,7 +52,7 @@ def test_the_digest_of_a_week_says_what_happened_in_sentences(desk: Desk, tmp_pa
     ]
     waits, _, rest = rest.partition("## What was rejected\n")
     count, *rows = filter(None, waits.splitlines())
-    assert (int(count), len(rows)) == (6, 6), "what the rollback took back waits, too"
+    assert (int(count), len(rows)) == (5, 5), "what the rollback took back waits, too"
     assert rest.splitlines() == [
         "",
         f"- On {TODAY} ada rejected “{PICKUP}”: “only until \\*May\\*”",

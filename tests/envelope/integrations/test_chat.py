@@ -457,10 +457,14 @@ def test_a_call_that_fails_after_results_keeps_the_results(memory: Store) -> Non
         assert turn.request
         raise Timeout
 
-    with pytest.raises(Timeout), chat.turn("Where?") as turn:
+    with pytest.raises(Timeout), chat.turn("Where?", id="m-1") as turn:
         fail(turn)
     assert [role for role, _ in said(chat)] == ["user", "assistant", "tool", "tool"]
     assert not chat.session.state.open_calls
+    with chat.turn("Where?", id="m-1") as turn:  # goes on behind the results
+        assert "shipped" in json.dumps(turn.request)
+        turn.finish("It was shipped.")
+    assert [role for role, _ in said(chat)] == ["user", "assistant", "tool", "tool", "assistant"]
 
 
 def test_a_head_that_does_not_fit_closes_the_turn(memory: Store) -> None:

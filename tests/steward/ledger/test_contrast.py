@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import assume, given, strategies as st
 
 from ctxsteward.schemas.recommendation import MetaRecommendation
 from ctxsteward.steward import Ledger
@@ -55,13 +55,13 @@ def told(runs: Sequence[Run]) -> tuple[MetaRecommendation, RecordBasis]:
         ([(OMIT, True)] * 3 + [(WRITE, False)] * 9, OMIT, "vetted", "needs_person"),
         ([(STOP, True)] * 3 + [(WRITE, False)] * 3, STOP, "vetted", "needs_person"),
         ([(OMIT, False)] * 9, OMIT, "candidate", "fails_more"),
-        ([(WRITE, None)] * 9, WRITE, "candidate", "needs_outcome"),
-        ([(WRITE, True)] * 2 + [(WRITE, None)] * 9, WRITE, "candidate", "needs_recovery"),
+        ([(WRITE, None)] * 9, WRITE, "candidate", "hint needs_outcome"),
+        ([(WRITE, True)] * 2 + [(WRITE, None)] * 9, WRITE, "candidate", "hint needs_recovery"),
     ],
 )
 def test_the_advice_is_what_succeeded_more_often(runs: list[Run], action: str, status: str, reason: str) -> None:
     found = record(runs)
-    assert (found.action, found.status, found.reasons) == (action, status, (reason,))
+    assert (found.action, found.status, found.reasons) == (action, status, tuple(reason.split()))
 
 
 def test_both_sides_are_cited() -> None:
@@ -72,6 +72,7 @@ def test_both_sides_are_cited() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(DID)), st.sampled_from([True, False, None])), min_size=1, max_size=12))
 def test_advice_that_failed_more_often_than_it_succeeded_is_never_fit_for_use(runs: list[Run]) -> None:
+    assume(any(run != (STOP, None) for run in runs))  # of which nothing is known
     found = record(runs)
     succeeded, failed = (sum(run == (found.action, how) for run in runs) for how in (True, False))
     if found.status in ("active", "vetted"):
@@ -81,20 +82,16 @@ def test_advice_that_failed_more_often_than_it_succeeded_is_never_fit_for_use(ru
 
 def test_what_people_are_told_counts_runs_by_what_was_done_and_how_they_ended() -> None:
     found, basis = told([(WRITE, True)] * 3 + [(WRITE, False)] + [(OMIT, False)] * 2 + [(OMIT, None), (STOP, None)])
-    of_write, of_omit, of_stop = sorted(basis.tried, key=lambda one: -one.succeeded - one.failed / 2)
-    assert (of_write, of_omit, of_stop) == (
-        TriedFix(WRITE, 3, 1, 0),
-        TriedFix(OMIT, 0, 2, 1),
-        TriedFix("check day", 0, 0, 1),
-    )
+    of_write, of_omit = sorted(basis.tried, key=lambda one: -one.succeeded - one.failed / 2)
+    assert (of_write, of_omit) == (TriedFix(WRITE, 3, 1, 0), TriedFix(OMIT, 0, 2, 1))
     assert basis == RecordBasis(
         names=basis.names,
         kinds=("worked", "failed", "from_tool"),
-        transcripts=8,
+        transcripts=7,  # nobody knows whether to stop was right in the eighth
         read=8,
-        voices=8,
+        voices=7,
         helped=3,
-        tried=(of_write, of_omit, of_stop),
+        tried=(of_write, of_omit),
     )
     assert found.id in basis.names
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,16 +16,35 @@ from hypothesis import given, settings, strategies as st
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import StoreError
 from ctxsteward.steward import Ledger
-from ctxsteward.steward.artifacts.artifact import Artifact
+from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
 from ctxsteward.steward.artifacts.storage import ArtifactStore
+from ctxsteward.steward.harvest.tools.errors import tool_errors
 from ctxsteward.steward.ledger.database import VERSION
 from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.store.crypto.keyring import memory_keys
 
 from ...examples import examples
+from ..harvest.tools.scenes import call, scene
 from ..scenes import AGENT, TENANT, artifact, memory_store, same_keys_store
 from .test_set import NOW, SESSIONS, artifacts_of
-from .test_transferred_fixes import SCENES, artifact as tool_artifact
+
+FAILED = "Error: payment method not found"
+SCENES = tuple(product(("recovers", "fails", "works"), ("book", "change", "refund")))
+"""What happens in a session (a tool recovers, fails, or just works), and the tool."""
+
+
+def tool_artifact(store: Store, number: int, does: str, tool: str, revision: int = 0) -> Artifact:
+    bad, good = (
+        call(tool, FAILED, order="A17", payment_id="card_1"),
+        call(tool, "{}", order="A17", payment_id="c_88121"),
+    )
+    looks = call("get_user", '"c_88121"', user_id="ann")
+    lines: dict[str, list[Any]] = {"recovers": [bad, looks, good], "fails": [bad], "works": [good]}
+    transcript = scene(*lines[does], session=f"s{number}", principal=f"u{number}")
+    key = store.keys.address_key(TENANT)
+    (one,) = build_artifact(transcript, tool_errors(transcript), extractor="harvest/1", key=key, revision=revision)
+    return one
+
 
 NIGHTS = st.lists(
     st.tuples(

@@ -123,6 +123,7 @@ def test_counts_are_of_places_sessions_and_people() -> None:
         denied=0,
         recovered=1,
         helped=1,
+        accepted=0,
         obeyed_succeeded=0,
         obeyed_failed=0,
         from_tool=False,

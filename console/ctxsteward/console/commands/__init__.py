@@ -56,6 +56,7 @@ EVALS = {
     "merge": LazyCommand("commands.results:merge", "Put the parts of a run together, and judge the whole."),
     "subjects": LazyCommand("commands.catalogue:list_subjects", "Who can be judged, and how to name your own."),
     "recall": LazyCommand("commands.measures:recall", "Is the evidence for each question in the envelope?"),
+    "rules": LazyCommand("commands.rules:rules", "Which known rules does a night learn from agent runs?"),
     "survival": LazyCommand("commands.survival:survival", "Does the window still show what was said long ago?"),
     "run": LazyCommand("commands.suites:run", "Play a suite's scenarios; with --gate, exit 1 where a gate fails."),
 }

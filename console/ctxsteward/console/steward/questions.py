@@ -19,9 +19,10 @@ from rich.console import Console
 
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.recommendation import Relation
+from ctxsteward.steward.admission import WAITING, is_asked
 from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.ledger.judgement import EvidenceKind, RecordBasis, TriedFix
-from ctxsteward.steward.release.record_reviews import WAITING, RecordRejection
+from ctxsteward.steward.release.record_reviews import RecordRejection
 from ctxsteward.steward.release.slice import HIGH_TOKENS, WEIGHTS, line_counter, line_of
 
 from ..terminal.failures import FOUND
@@ -42,23 +43,6 @@ from .records import (
     taken_back_from,
 )
 
-FOR_PEOPLE = frozenset(
-    (
-        "needs_person",
-        "needs_principals",
-        "needs_confirmation",
-        "fails_more",
-        "needs_outcome",
-        "needs_recovery",
-        "needs_tasks",
-        "by_chance",
-        "denied",
-        "conflict",
-        "beside_locked",
-        "edited",
-    )
-)
-"""Reasons that a person can lift at once."""
 RULED = frozenset(("gainsays_locked", "gainsays_rule"))
 SHOWN_SPANS, SPAN_CHARS, SHOWN_TRIED = 3, 200, 4
 MAX_QUOTED = 200
@@ -67,6 +51,7 @@ MAX_QUOTED = 200
 WAITS: Mapping[str, str] = {
     "needs_confirmation": "{People} say this of the service, and neither a tool of your own nor a rule in force says "
     "the same: is it right?",
+    "alike": "{People} mean this alike, in words of their own: is it right, and is it for everybody?",
     "needs_principals": "{People} said so, and it takes {k} to reach everybody without you.",
     "needs_helped": "It has worked for {helped}, and it takes {recoveries} to reach everybody without you.",
     "needs_person": "It changes what is done, so only a person may admit it.",
@@ -75,7 +60,6 @@ WAITS: Mapping[str, str] = {
     "needs_recovery": "It has worked in fewer than {recoveries} runs that succeeded.",
     "denied": "A tool of your own said otherwise in the same talk: who is right?",
     "needs_tasks": "It was seen in the runs of fewer than {recoveries} tasks.",
-    "by_chance": "Runs that did so and runs that did not ended no more differently than they may by chance.",
     "conflict": "Somebody says the opposite, and both are held until you decide.",
     "beside_locked": "This profile has locked lines: does it go against one of them?",
 }
@@ -193,7 +177,7 @@ class _QuestionWriter:
             return False
         if record.status == "rejected":
             return bool(self._news(record, self._records.ledger.basis(record.id)))
-        return record.status in WAITING and bool(FOR_PEOPLE & set(record.reasons))
+        return is_asked(record)
 
     def put_off_by(self, record: MetaRecommendation) -> str | None:
         """Who answers later; None: it is asked now."""

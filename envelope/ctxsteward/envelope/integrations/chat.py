@@ -362,19 +362,17 @@ class Turn:
         session = self.chat.session
         session.refresh()
         entry = session.append(self._message)
-        if entry.is_new or entry.ordinal == len(session):
-            return True
-        for later in session.entries(entry.ordinal + 1):
-            if later.message.role == "user" and not later.message.tool_results:
-                break
+        for later in () if entry.is_new else session.entries(entry.ordinal + 1):
             if later.message.role == "assistant" and not later.message.tool_calls:
                 self._reply = later.message
-        if self._reply is None:
-            raise InputError(
-                f"the message with id {self._message.id!r} is {entry.ref}, and the log goes on behind it without a "
-                "reply; give a new message another id"
-            )
-        return False
+            elif later.message.role == "user" and not later.message.tool_results:
+                if self._reply is not None:
+                    break
+                raise InputError(
+                    f"the message with id {self._message.id!r} is {entry.ref}, and the log goes on behind it without a "
+                    "reply; give a new message another id"
+                )
+        return self._reply is None
 
     def _build(self) -> None:
         self._write(self._unwritten)

@@ -92,8 +92,7 @@ class Artifact:
     observations: tuple[Observation, ...]
     cited: tuple[CitedText, ...]
     takes: tuple[IdentifierUse, ...] = ()
-    """Identifiers that tools were given, by tool and never with a value, in the first artifact of a transcript: a fix
-    learned at one tool is told of others that take the same one (`harvest.tools`)."""
+    """Identifiers that tools were given, as earlier versions noted them; read, and not used."""
     refused: int = 0
     """Observations whose citations do not hold; counted in the first artifact of a transcript."""
 
@@ -114,7 +113,6 @@ def build_artifact(
     extractor: str,
     key: AddressKey,
     revision: int = 0,
-    takes: Iterable[tuple[str, Iterable[str]]] = (),
 ) -> tuple[Artifact, ...]:
     """What a transcript gave, as artifacts: the main principal's first, the others by name."""
     texts = {said.ref: said for said in replayed.utterances}
@@ -126,7 +124,6 @@ def build_artifact(
         else:
             refused += 1
     name = transcript_address(key, replayed, extractor)
-    taken = tuple(IdentifierUse(tool, tuple(sorted(paths))) for tool, paths in sorted(takes))
     first, *others = groups.items()
     others.sort(key=lambda group: [speaker_order(principal, replayed.session) for principal in group[0]])
     return tuple(
@@ -143,7 +140,6 @@ def build_artifact(
             shown=tuple(sorted(replayed.shown)),
             observations=tuple(_ordered(found)),
             cited=_cited(found, texts),
-            takes=() if at else taken,
             refused=0 if at else refused,
         )
         for at, (principals, found) in enumerate([first, *others])

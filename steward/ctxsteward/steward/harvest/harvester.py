@@ -45,10 +45,11 @@ from ..observations.observation import KINDS, Harvester, MessageSpan, Observatio
 from ..observations.transcript import ReplayedTranscript, ReplayedUtterance
 from .people.claims import MAX_TEXT_CHARS
 from .people.corrections import CORRECTIONS_EXTRACTOR, corrections
+from .people.own_words import OWN_WORDS, OWN_WORDS_EXTRACTOR, sentences_of_people
 from .people.preferences import PREFERENCES_EXTRACTOR, preferences
 from .people.utterances import Sentence, listen
 from .tools.errors import ENVIRONMENT_EXTRACTOR, TOOL_ERRORS_EXTRACTOR, environment, tool_errors
-from .tools.practices import PRACTICES_EXTRACTOR, practices
+from .tools.statements import STATEMENTS_EXTRACTOR, statements
 
 BORROWED_EXTRACTOR = "borrowed/1"
 RUN = 3
@@ -350,6 +351,7 @@ _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
         "corrections": (CORRECTIONS_EXTRACTOR, corrections),
         "preferences": (PREFERENCES_EXTRACTOR, preferences),
         "eval_failures": (EVAL_FAILURES_EXTRACTOR, eval_failures),
+        "own_words": (OWN_WORDS_EXTRACTOR, sentences_of_people),
     }
 )
 """By name: the version of its rules, and what reads by them. A version that changes has old transcripts read again."""
@@ -357,7 +359,7 @@ _STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
     {
         "tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors),
         "environment": (ENVIRONMENT_EXTRACTOR, environment),
-        "practices": (PRACTICES_EXTRACTOR, practices),
+        "statements": (STATEMENTS_EXTRACTOR, statements),
     }
 )
 
@@ -385,7 +387,18 @@ def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     heard = [observation for _, hearing in _HEARD.values() for observation in hearing(sentences)]
     structural = [observation for _, harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
     kept = confirmed(own_words(_once(heard), replayed), replayed)
+    told = {one.places[0].ref: one.places[0] for one in kept if one.reach == "shared" and not is_own_words(one)}
+    kept = [one for one in kept if not (is_own_words(one) and _overlaps(one.places[0], told.get(one.places[0].ref)))]
     return (*(map(_of_session, kept) if replayed.is_between_people else kept), *structural)
+
+
+def is_own_words(one: Observation) -> bool:
+    """Whether no cue found it: it counts only where several say alike."""
+    return one.slot.attribute == OWN_WORDS
+
+
+def _overlaps(one: MessageSpan, other: MessageSpan | None) -> bool:
+    return other is not None and one.start < other.stop and other.start < one.stop
 
 
 def lasting(observations: Iterable[Observation]) -> list[Observation]:

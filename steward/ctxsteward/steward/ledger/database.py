@@ -31,7 +31,7 @@ from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_o
 from ..reconcile.claims import Claim, IndexedObservation, ObservationBrief
 from ..reconcile.features import ClaimFeatures
 
-VERSION = 11
+VERSION = 12
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""

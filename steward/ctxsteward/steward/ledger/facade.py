@@ -288,12 +288,12 @@ class Ledger:
 
     def digest(self) -> str:
         """64 hex digits of all observations: equal for equal sets of artifacts."""
-        ids = self._db.rows("SELECT id FROM seen WHERE NOT is_derived ORDER BY id")
+        ids = self._db.rows("SELECT id FROM seen ORDER BY id")
         return hashlib.sha256("".join(row[0] for row in ids).encode()).hexdigest()
 
     def observations(self) -> int:
         """How many were harvested."""
-        return int(self._db.rows("SELECT count(*) FROM seen WHERE NOT is_derived")[0][0])
+        return int(self._db.rows("SELECT count(*) FROM seen")[0][0])
 
     def components(self) -> int:
         """How many different claims there are."""
@@ -336,9 +336,7 @@ class Ledger:
     def _reconciled(self) -> Reconciliation:
         made, version = self._made, self._db.version()
         if made is None or made[0] != version:
-            with self._db.writing():
-                self._index.derive()
-                made = self._made = version, reconcile(self._db, self._frame)
+            made = self._made = version, reconcile(self._db, self._frame)
         return made[1]
 
     def _judged(self, as_of: JudgementContext) -> list[JudgedDraft]:

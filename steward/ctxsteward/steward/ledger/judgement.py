@@ -28,6 +28,7 @@ from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, sett
 from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, verified
 from ..artifacts.storage import ArtifactStore
 from ..erasure import RecordSupport, SupportPlace, support_of
+from ..harvest.tools.statements import STATEMENTS_EXTRACTOR
 from ..observations.observation import KINDS
 from ..reconcile.claims import IndexedObservation, ObservationBrief, voice_of
 from ..reconcile.draft import Draft
@@ -82,7 +83,7 @@ def support(
 ) -> RecordSupport | None:
     """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
     gate = KINDS[draft.kind].gate
-    if gate in ("fix", "contrast"):
+    if gate == "fix":
         met = list(seen)
         worked = [one for one in met if one.observation.strength == "recovered"]
         least, counted = policy.recoveries, worked or (met if approved else [])
@@ -93,8 +94,8 @@ def support(
     voices: dict[tuple[str, str], list[SupportPlace]] = defaultdict(list)
     for one in counted:
         who = voice_of(one.observation.principal)
-        # runs count by their tasks at these gates, not by who speaks: those of unknown speakers count one by one
-        run = one.session if gate in ("contrast", "seen") and not who else ""
+        # runs count by their tasks at this gate, not by who speaks: those of unknown speakers count one by one
+        run = one.session if gate == "seen" and not who else ""
         voices[who, run].append(_place(one, address))
     return support_of(voices, 1 if approved else least) if voices else None
 
@@ -199,14 +200,15 @@ class RecordEvidence:
 
     def recurring(self, found: Reconciliation, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
         """Records whose words are a template, and in how many transcripts of a time each came up; the most first."""
-        templates = [kind for kind, spec in KINDS.items() if spec.is_template and spec.gate != "contrast"]
+        templates = [kind for kind, spec in KINDS.items() if spec.is_template]
         marks = ", ".join("?" * len(templates))
         rows = self._db.rows(
-            "SELECT claim, session FROM seen WHERE seconds >= ? AND seconds < ? AND NOT is_derived "
-            f"AND kind IN ({marks})",
+            "SELECT claim, session FROM seen WHERE seconds >= ? AND seconds < ? "
+            f"AND kind IN ({marks}) AND extractor <> ?",
             since_seconds,
             until_seconds,
             *templates,
+            STATEMENTS_EXTRACTOR,
         )
         sessions: dict[str, set[str]] = defaultdict(set)
         for claim, session in rows:

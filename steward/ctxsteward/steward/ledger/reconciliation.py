@@ -15,10 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from math import inf
 
+from ..harvest.people.own_words import OWN_WORDS_EXTRACTOR
 from ..observations.observation import KINDS
 from ..reconcile.claims import Claim, DisjointSets, ObservationBrief, is_paraphrase, relation
 from ..reconcile.draft import Draft, DraftSummary, draw_draft, summarize_draft, supporting
 from .database import BRIEF, LedgerDatabase, claim_in, observations
+from .meanings import groups_by_meaning
 from .records import LedgerIdentity, flaw_of
 
 COMPONENTS_AT_ONCE = 400
@@ -56,20 +58,43 @@ def reconcile(database: LedgerDatabase, frame: LedgerIdentity) -> Reconciliation
         for band in json.loads(own):
             buckets[band].append(id_)
     labels, opposed = _joined(claims, buckets)
+    labels, alike = _grouped(database, claims, labels)
     components: dict[str, list[str]] = defaultdict(list)
     for id_, label in labels.items():
         components[label].append(id_)
 
     def alone(label: str) -> Draft | None:
-        return dict(_drafted(database, {label: components[label]}, claims, least_voices=0)).get(label)
+        return dict(_drafted(database, {label: components[label]}, claims, alike, least_voices=0)).get(label)
 
     drafts: dict[str, Draft] = {}
     every = sorted(components)
     for start in range(0, len(every), COMPONENTS_AT_ONCE):
         page = {label: components[label] for label in every[start : start + COMPONENTS_AT_ONCE]}
-        drafts.update(_drafted(database, page, claims, least_voices=VOICES))
+        drafts.update(_drafted(database, page, claims, alike, least_voices=VOICES))
     flaws = {label: flaw for label, draft in drafts.items() if (flaw := flaw_of(draft, frame)) is not None}
     return Reconciliation(labels=labels, drafts=drafts, flaws=flaws, opposed=opposed, alone=alone)
+
+
+def _grouped(
+    database: LedgerDatabase, claims: Mapping[str, Claim], labels: Mapping[str, str]
+) -> tuple[dict[str, str], frozenset[str]]:
+    """The components with those joined that several people mean alike, and the labels of these.
+
+    A component that a cue found and that makes a record already stands alone.
+    """
+    voices: dict[str, set[str]] = defaultdict(set)
+    cued: set[str] = set()
+    said = (kind for kind, spec in KINDS.items() if spec.is_said_anew)
+    query = "SELECT DISTINCT claim, voice, extractor FROM seen WHERE trust IN ('operator', 'user') AND kind IN (…)"
+    for claim, voice, extractor in database.among(query, sorted(said)):
+        voices[labels[claim]].add(voice)
+        cued |= {labels[claim]} if extractor != OWN_WORDS_EXTRACTOR else set()
+    few = {label: who for label, who in voices.items() if len(who) < VOICES or label not in cued}
+    joined: dict[str, str] = {}
+    for group in groups_by_meaning(claims, few):
+        joined |= dict.fromkeys(group, group[0])
+    found = {id_: joined.get(label, label) for id_, label in labels.items()}
+    return found, frozenset(joined.values())
 
 
 def lending(
@@ -105,7 +130,12 @@ def _pairs(bucket: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _drafted(
-    database: LedgerDatabase, page: Mapping[str, Sequence[str]], claims: Mapping[str, Claim], *, least_voices: int
+    database: LedgerDatabase,
+    page: Mapping[str, Sequence[str]],
+    claims: Mapping[str, Claim],
+    alike: Collection[str],
+    *,
+    least_voices: int,
 ) -> Iterator[tuple[str, Draft]]:
     """The drafts of components that so many people say, or tools show; what they quote is read at once."""
     names = {id_: label for label, ids in page.items() for id_ in ids}
@@ -115,7 +145,11 @@ def _drafted(
     weighed: dict[str, DraftSummary] = {}
     for label, ids in page.items():
         members = _lending(database, ids, rows[label], claims)
-        if _voices(members) >= least_voices and members and (summary := summarize_draft(members)) is not None:
+        if (
+            _voices(members, is_alike=label in alike) >= least_voices
+            and members
+            and (summary := summarize_draft(members, alike=label in alike)) is not None
+        ):
             weighed[label] = summary
     quoted = observations(database, {id_ for one in weighed.values() for id_ in one.quoted})
     for label, summary in weighed.items():
@@ -123,11 +157,12 @@ def _drafted(
         yield label, draw_draft(summary, quoted, page[label], group)
 
 
-def _voices(members: Sequence[tuple[str, ObservationBrief]]) -> float:
+def _voices(members: Sequence[tuple[str, ObservationBrief]], *, is_alike: bool) -> float:
     """How many people say it; of a template nobody needs to."""
     if members and KINDS[members[0][1].kind].is_template:
         return inf
-    return len({brief.voice for _, brief in members if brief.is_said})
+    said = [brief for _, brief in members if brief.is_said]
+    return 0 if not is_alike and all(brief.is_own_words for brief in said) else len({brief.voice for brief in said})
 
 
 def _members(database: LedgerDatabase, names: Iterable[str]) -> list[tuple[str, ObservationBrief]]:

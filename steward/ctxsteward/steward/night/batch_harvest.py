@@ -31,8 +31,7 @@ from ..harvest.batches import (
     SessionUse,
     WithdrawnTranscript,
 )
-from ..harvest.harvester import EXTRACTOR, harvest, lasting
-from ..harvest.tools.errors import identifiers
+from ..harvest.harvester import EXTRACTOR, harvest, is_own_words, lasting
 from ..harvest.usage import ActiveRecords, UseTally, WatchedRecord, merge_tallies, tally
 from ..ingest.items import LoadedItem, QuarantinedItem, SkippedItem, SourceItem
 from ..ingest.pipeline import IngestSettings, ingest, load
@@ -99,10 +98,13 @@ class HarvestWorker:
         """One transcript; where a harvester fails, it is quarantined alone."""
         try:
             observations = harvest(replayed)
-            takes = identifiers(replayed).items()
             kept = lasting(observations)
-            artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key, takes=takes)
-            counted = tally(replayed, self.active.beside(loaded.watched), observations)
+            artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key)
+            counted = tally(
+                replayed,
+                self.active.beside(loaded.watched),
+                [one for one in observations if not is_own_words(one)],
+            )
         except Exception as error:
             return quarantined(loaded, *reason_of(error))
         return HarvestedTranscript(

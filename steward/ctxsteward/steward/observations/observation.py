@@ -5,8 +5,8 @@ An observation is a pure function of its transcript and of the harvester's versi
 
 What the steward does with each kind of recommendation stands in one table (`KINDS`): a new kind is a row there and a
 harvester. A harvester names the kind of its observations; everything that follows (claims, gates, decay, the slice,
-reviews) asks the table and never compares names. The kinds themselves are the published `RecommendationKind`; two of
-them, ``fact`` and ``decision``, are retired: only records of earlier versions have them.
+reviews) asks the table and never compares names. The kinds themselves are the published `RecommendationKind`; three of
+them, ``fact``, ``decision`` and ``practice``, are retired: only records of earlier versions have them.
 
 Source: the state design (gates by kind and scope); the weights and half-lives are set by hand.
 """
@@ -85,7 +85,7 @@ class Observation:
     cause: str | None = None
     """What an error says, without its values: words to compare it by, never shown of a tool from outside."""
     run: str | None = None
-    """The task of its run, and what the run had done by then: an index key, never shown."""
+    """The task of its run: an index key, never shown."""
     ts: str | None = None
     sensitivity: Literal["none", "personal", "sensitive"] = "none"
     extractor: str = ""
@@ -96,9 +96,9 @@ Harvester = Callable[[ReplayedTranscript], Sequence[Observation]]
 """One kind of insight out of one transcript; pure, and linear in its text."""
 
 
-Gate = Literal["support", "fix", "person", "seen", "contrast"]
+Gate = Literal["support", "fix", "person", "seen"]
 """What admits a record. support: enough people said it. fix: its fix worked often enough. person: somebody approves.
-seen: tools showed it in enough tasks. contrast: runs that succeed do it more often, beyond chance."""
+seen: tools showed it in enough tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,6 @@ KINDS: Mapping[RecommendationKind, KindSpec] = MappingProxyType(
         "tool_fix": KindSpec(gate="fix", half_life_days=90.0, slice_weight=0.9, is_template=True),
         "eval_failure": KindSpec(half_life_days=60.0, is_template=True, votes_suffice=True),
         "environment": KindSpec(gate="seen", half_life_days=60.0, slice_weight=0.8, is_template=True),
-        "practice": KindSpec(gate="contrast", half_life_days=90.0, slice_weight=0.9, is_template=True),
         "policy": KindSpec(gate="person", half_life_days=None, slice_weight=1.0),
         "persona": KindSpec(gate="person", half_life_days=None, slice_weight=0.9),
     }

@@ -35,6 +35,7 @@ from ctxsteward.store.names import skeleton
 from ctxsteward.store.profiles.version_codec import canonical
 
 from ..artifacts.artifact import Artifact, EvidenceSpan, evidence_spans, observation_fields
+from ..harvest.people.own_words import OWN_WORDS, OWN_WORDS_EXTRACTOR
 from ..observations.observation import KINDS, Observation, Strength
 from .features import (
     NEARLY_ALL,
@@ -53,7 +54,7 @@ SAME_CAUSE = 0.5
 """Of the words of two errors, those that both have."""
 SAME_CAUSE_AND_FIX = 0.25
 """The same where one thing helped against both."""
-_VAGUE = frozenset(("note", "preference", "other", "likes"))
+_VAGUE = frozenset(("note", "preference", "other", "likes", OWN_WORDS))
 """Attributes that say little: wordings must be alike."""
 
 
@@ -84,7 +85,8 @@ def claim_of(observation: Observation, key: AddressKey, agent: str) -> Claim:
     """The claim that an observation makes."""
     if KINDS[observation.kind].is_template:
         about = f"{observation.slot.subject} {observation.slot.attribute}"
-        wording = cause_features(observation.cause, about) if observation.cause else None
+        compares = KINDS[observation.kind].gate == "fix" and observation.cause
+        wording = cause_features(observation.cause or "", about) if compares else None
     else:
         wording = claim_features(own_words(observation))
     return _claim(observation, wording, key, agent)
@@ -113,8 +115,8 @@ def _claim(observation: Observation, wording: ClaimFeatures | None, key: Address
     if KINDS[observation.kind].gate == "fix":  # tool, code, parameter and cause are one claim, whatever the advice
         value = observation.action if observation.strength in ("recovered", "accepted") else None
         statement: list[object] = [slot.attribute, *(["cause", *wording.tokens, value] if wording else [])]
-    elif KINDS[observation.kind].gate == "contrast":
-        statement = [slot.attribute]
+    elif is_template and observation.cause is not None:  # a sentence of a tool, whatever its values
+        statement = [slot.attribute, observation.cause]
     elif is_template or wording is None:
         statement = [slot.attribute, observation.text, observation.trigger, observation.action]
     elif single and value is not None:
@@ -340,6 +342,11 @@ class ObservationBrief(NamedTuple):
     def is_said(self) -> bool:
         """Whether a person, or the operator, said it: the claim itself, not what stands around it."""
         return self.trust in ("operator", "user")
+
+    @property
+    def is_own_words(self) -> bool:
+        """Whether no cue found it."""
+        return self.extractor == OWN_WORDS_EXTRACTOR
 
     @property
     def is_told_by_tool(self) -> bool:

@@ -4,7 +4,7 @@ All that depends on its observations alone is decided here: id, words, evidence,
 come later (`admission`). The id is that of its first claim in time, so that later evidence keeps it; ids of all its
 claims are its `names`.
 
-Words: of the strongest cue, rather seen at this tool than at a sibling, said most often (of a fix: done more often in
+Words: of the strongest cue, said most often (of a fix: done more often in
 runs that succeeded than in runs that failed), scored highest, then the first in order. Evidence: up to eight spans, of
 as many principals and sessions as there are; of a fix, of runs that succeeded and of runs that failed. Sensitivity is
 the greatest, trust the least of the evidence.
@@ -26,24 +26,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind
 
-from ..harvest.tools.practices import PracticeRun, contrast, parse_run_key, same_tasks
-from ..harvest.tools.templates import (
-    SIBLINGS_EXTRACTOR,
-    ArgumentFix,
-    action,
-    learned_at,
-    parse_action,
-    parse_trigger,
-    practice,
-    sentence,
-)
+from ..harvest.tools.statements import STATEMENT, STATEMENTS_EXTRACTOR, statement
+from ..harvest.tools.tasks import parse_run_key, same_tasks
+from ..harvest.tools.templates import parse_action, parse_trigger, sentence
 from ..observations.observation import KINDS, Observation
 from .claims import IndexedObservation, ObservationBrief, ObservationTime
 
@@ -75,6 +66,8 @@ class ClaimSupport:
     """Events in which a fix worked, in runs that succeeded."""
     helped: int
     """Independent ones for whom it worked."""
+    accepted: int
+    """Events in which what it says was accepted, in runs of which nobody says how they ended."""
     obeyed_succeeded: int
     """Of a fix: events in which what it says was done, in runs that succeeded."""
     obeyed_failed: int
@@ -82,11 +75,11 @@ class ClaimSupport:
     from_tool: bool
     """Nothing but what a tool returned."""
     tasks: int = 0
-    """Of what tools show: tasks in whose runs they did; of a practice: tasks in which it went with success."""
+    """Of what tools show: tasks in whose runs they did."""
+    alike: bool = False
+    """People mean it alike, in words of their own that do not say the very same."""
     asked: int = 0
     """Of these, tasks whose own calls had asked for what is missing, or whose tool is an internal one."""
-    chance: float = 1.0
-    """Of a practice: how likely so much is by chance."""
 
 
 def supporting(
@@ -102,7 +95,7 @@ def supporting(
     return [(claim, one) for claim, one in lending if one.is_said] or lending
 
 
-def backing(seen: Collection[ObservationBrief], *, advice: str = "") -> ClaimSupport:
+def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool = False) -> ClaimSupport:
     """What stands behind a claim that these support; `advice`: the words of a fix."""
     tasks = _tasks(seen)
     said = [one for one in seen if one.is_said]
@@ -112,14 +105,16 @@ def backing(seen: Collection[ObservationBrief], *, advice: str = "") -> ClaimSup
         sessions=len({one.session for one in seen}),
         principals=len({one.voice for one in seen}),
         said=len({one.voice for one in said}),
-        votes=len({one.voice for one in said if KINDS[one.kind].votes_suffice}),
+        votes=len({one.voice for one in said if KINDS[one.kind].votes_suffice and not one.is_own_words}),
         confirmed=len({one.voice for one in said if one.is_confirmed}),
         denied=len({one.voice for one in said if one.is_denied}),
         recovered=len({one.place for one in worked}),
         helped=len({one.voice for one in worked}),
+        accepted=len({one.place for one in seen if (one.strength, one.text) == ("accepted", advice)}),
         obeyed_succeeded=len({one.place for one in seen if (one.strength, one.text) == ("recovered", advice)}),
         obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
         from_tool=all(one.is_told_by_tool for one in seen),
+        alike=alike or all(one.is_own_words for one in seen),
         tasks=len({task for task, _ in tasks}),
         asked=len({task for task, one in tasks if one.strength == "strict"}),
     )
@@ -128,7 +123,7 @@ def backing(seen: Collection[ObservationBrief], *, advice: str = "") -> ClaimSup
 def _tasks(seen: Collection[ObservationBrief]) -> list[tuple[str, ObservationBrief]]:
     """Observations that tools alone count for, each with its task; all of whom nobody says a task are of one."""
     shown = [one for one in seen if KINDS[one.kind].gate == "seen"]
-    labels = same_tasks((one.id, *parse_run_key(one.run)) for one in shown) if shown else {}
+    labels = same_tasks((one.id, parse_run_key(one.run)) for one in shown)
     return [(labels[one.id], one) for one in shown]
 
 
@@ -197,55 +192,25 @@ class DraftSummary:
     """Whose slot and value."""
     chosen: tuple[str, ...]
     """Its evidence."""
-    practices: tuple[ArgumentFix, ...] = ()
-    """What runs that succeed do, where they are contrasted."""
 
     @property
     def quoted(self) -> frozenset[str]:
         return frozenset((self.spoken, self.holder, *self.chosen))
 
 
-def summarize_draft(members: Iterable[tuple[str, ObservationBrief]]) -> DraftSummary | None:
+def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, alike: bool = False) -> DraftSummary | None:
     """Weigh observations, at least one, each with its claim.
 
-    None: they are of runs that do not differ, so there is nothing to say.
+    None: too few runs say it, so that it would tell one person's words to others.
     """
     ordered = sorted(((one.moment, claim, one) for claim, one in members), key=itemgetter(0))
     seen = [one for _, _, one in ordered]
-    if KINDS[seen[0].kind].gate == "contrast":
-        return _contrasted(ordered[0][1], seen)
-    return _summed(ordered[0][1], seen, _spoken(seen))
+    summed = _summed(ordered[0][1], seen, _spoken(seen), alike=alike)
+    is_told = seen[0].extractor == STATEMENTS_EXTRACTOR
+    return None if is_told and min(summed.backing.tasks, summed.backing.sessions) < QUOTED_PRINCIPALS else summed
 
 
-def _contrasted(claim: str, seen: Sequence[ObservationBrief]) -> DraftSummary | None:
-    """What runs that succeed do and runs that fail do not; cited are both, by turns."""
-    by_id = {one.id: one for one in seen}
-    runs = [PracticeRun(one.id, *parse_run_key(one.run), one.strength == "recovered") for one in seen]
-    found = contrast(runs)
-    if found is None or not found.for_it or not found.against:
-        return None
-    sides = [[by_id[id_] for id_ in ids] for ids in (found.for_it, found.against)]
-    half = [_chosen(side, side[0])[: MAX_EVIDENCE // 2] for side in sides]
-    summed = _summed(claim, seen, sides[0][0])
-    tasks = same_tasks((run.id, run.task, run.did) for run in runs)
-    own = {run.id for run in runs if run.task.is_own}
-    voices = {
-        (voice, "") if (voice := by_id[id_].voice) else ("", tasks[id_] if id_ in own else "") for id_ in found.for_it
-    }
-    support = replace(
-        summed.backing,
-        recovered=found.succeeded[0],
-        obeyed_succeeded=found.succeeded[0],
-        obeyed_failed=found.failed[0],
-        tasks=found.tasks,
-        helped=len(voices),
-        chance=found.chance,
-    )
-    chosen = tuple(one.id for both in zip_longest(*half) for one in both if one is not None)
-    return replace(summed, backing=support, chosen=chosen, practices=found.fixes)
-
-
-def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief) -> DraftSummary:
+def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief, *, alike: bool) -> DraftSummary:
     """All that observations, in their order, come to in the words of one of them."""
     dated = [one.ts for one in seen if one.ts is not None]
     holder = spoken if spoken.is_single else next((one for one in seen if one.is_single), spoken)
@@ -257,7 +222,7 @@ def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBri
         moment=seen[-1].moment,
         score=max(one.score for one in seen),
         sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
-        backing=backing(seen, advice=spoken.text),
+        backing=backing(seen, advice=spoken.text, alike=alike),
         spoken=spoken.id,
         holder=holder.id,
         chosen=tuple(one.id for one in _chosen(seen, spoken)),
@@ -276,8 +241,8 @@ def _spoken(seen: Sequence[ObservationBrief]) -> ObservationBrief:
 
 
 def _rank(one: ObservationBrief) -> int:
-    """How strongly it was said, the least first: by a person, with a strict cue, at this tool and not at a sibling."""
-    return (0 if one.is_said else 100) + 10 * _STRENGTHS.index(one.strength) + (one.extractor == SIBLINGS_EXTRACTOR)
+    """How strongly it was said, the least first: by a person, with a strict cue."""
+    return (0 if one.is_said else 100) + _STRENGTHS.index(one.strength)
 
 
 def _chosen(seen: Sequence[ObservationBrief], spoken: ObservationBrief) -> list[ObservationBrief]:
@@ -312,7 +277,9 @@ def draw_draft(found: DraftSummary, seen: Mapping[str, IndexedObservation], name
     evidence = tuple(_evidence([seen[id_] for id_ in found.chosen]))
     spoken = seen[found.spoken].observation
     words = _quotable([seen[id_] for id_ in found.chosen], found.backing)
-    said = _said(spoken, seen[found.holder].observation, evidence) | _written(spoken, found.practices, words)
+    said = _said(spoken, seen[found.holder].observation, evidence) | _written(
+        spoken, words, [seen[id_] for id_ in found.chosen]
+    )
     return Draft(
         id=found.claim,
         names=tuple(sorted(names)),
@@ -346,14 +313,16 @@ def _said(observation: Observation, holder: Observation, evidence: Sequence[dict
     }
 
 
-def _written(spoken: Observation, practised: Sequence[ArgumentFix], words: str) -> dict[str, Any]:
+def _written(spoken: Observation, words: str, chosen: Sequence[IndexedObservation]) -> dict[str, Any]:
     """The words of a record about tools, written out of what its observation says in short."""
-    if practised:
-        return {"text": practice(spoken.tool, practised), "action": action(practised)}
+    if spoken.slot.attribute == STATEMENT:
+        told = [one.observation.text.split('"', 1)[1].removesuffix('"') for one in chosen]
+        line = statement(told, spoken.cause or "")
+        return {"text": f'`{spoken.tool}` says "{line}"'} if line else {}
     trigger, fixes = parse_trigger(spoken.trigger or ""), parse_action(spoken.action or "")
     if KINDS[spoken.kind].gate != "fix" or trigger is None or not fixes:
         return {}
-    written = sentence(trigger, fixes, seen_at=learned_at(spoken.text), words=words)
+    written = sentence(trigger, fixes, words=words)
     return {"text": written} if len(written) <= MAX_TEXT_CHARS else {}
 
 

@@ -42,6 +42,7 @@ from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.names import skeleton
 from ctxsteward.store.profiles.version_codec import MetaRecordVault, RecordRef, canonical
 
+from ..admission import WAITING
 from ..drift.rules import against, rules_of
 from ..erasure import RecordSupport, keep_support
 from ..ingest.redaction import Redactor
@@ -63,8 +64,6 @@ Find = Callable[[str], MetaRecommendation | None]
 WHOLE_BODY = 2
 """Version of bodies that are signed whole."""
 MAX_NOTE_CHARS = 500
-WAITING = ("candidate", "vetted", "quarantined")
-"""Statuses of records that can be given other words."""
 
 
 class RecordRejection(NamedTuple):

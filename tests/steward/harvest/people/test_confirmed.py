@@ -70,7 +70,8 @@ def answered(text: str, ordinal: int, trust: Trust = "tool_internal", arguments:
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.id)
 def test_a_claim_is_confirmed_by_a_declared_field_that_says_so_too(answer: Answer) -> None:
     told = answered(answer.text, 2, answer.trust)
-    (claim,) = harvest(talk(said("Hello, I have a question."), *told, said(answer.claim, ordinal=4)))
+    every = harvest(talk(said("Hello, I have a question."), *told, said(answer.claim, ordinal=4)))
+    (claim,) = [one for one in every if one.kind == "correction"]  # a tool's own sentence may be one besides
     assert claim.reach == "shared"
     stop = len(answer.text.encode())
     spans = [(place.ref, place.start, place.stop) for place in claim.places if place.relation == "confirms"]

@@ -21,12 +21,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TypeVar
 
+from ctxsteward.language.clauses import clauses
+
 from ...observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance
-from .error_codes import ToolFailure, failure
+from .error_codes import HEAD_CHARS, SPAN_CHARS, ToolFailure, error_code, failure, texts_in
 
 T = TypeVar("T")
 
@@ -50,8 +52,11 @@ def latest(read: Callable[[ReplayedTranscript], T]) -> Callable[[ReplayedTranscr
 MAX_ARGUMENT_CHARS = 64_000
 MAX_LEAVES = 400
 MAX_NAME_WORDS = 4
+MAX_RETRIED = 2
+"""Arguments in which a call and the try after it differ."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 _TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,63}")
+_CHINESE = re.compile(r"[\u3400-\u9fff]{4}")
 _IDENTIFYING = frozenset(("id", "uuid", "key", "code", "email", "username"))
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
@@ -85,7 +90,7 @@ class ToolStep:
 def steps(replayed: ReplayedTranscript) -> tuple[ToolStep, ...]:
     """All calls in order; linear in the transcript."""
     found = list(_paired(replayed.utterances))
-    return tuple(
+    read = [
         ToolStep(
             position=position,
             utterance=asked,
@@ -97,7 +102,48 @@ def steps(replayed: ReplayedTranscript) -> tuple[ToolStep, ...]:
             failure=_failure(replayed.utterances[answered]) if answered >= 0 else None,
         )
         for position, (asked, call, answered) in enumerate(found)
-    )
+    ]
+    following: dict[str, ToolStep] = {}
+    for step in reversed(read):
+        later = following.get(step.tool)
+        if later is not None and step.works and later.works and _is_retried(step, later):
+            text = step.answer.text if step.answer else ""
+            message = "\n".join(texts_in(_json(text) or text))[:HEAD_CHARS]
+            failed = ToolFailure(error_code(message), 0, len(text[:SPAN_CHARS].rstrip()), message)
+            read[step.position] = replace(step, failure=failed)
+        following[step.tool] = step
+    return tuple(read)
+
+
+def _is_retried(step: ToolStep, later: ToolStep) -> bool:
+    """Whether a call was refused, as the next call of its tool shows: the same but for one or two arguments.
+
+    Its answer speaks of one of these, by name or value, and has nothing in common with the next one but words.
+    """
+    old, new = step.arguments, later.arguments
+    if not old or not new or step.answer is None or later.answer is None or later.utterance <= step.utterance:
+        return False
+    changed = [name for name in old if old[name] != new.get(name)]
+    if not 0 < len(changed) <= MAX_RETRIED or old.keys() != new.keys():
+        return False
+    text = step.answer.text
+    if len(text) > HEAD_CHARS or not any(word in text for name in changed for word in (name, str(old[name])) if word):
+        return False
+    keys, others = _keys(text), _keys(later.answer.text)
+    return bool(others) and keys.isdisjoint(others)
+
+
+def _keys(text: str) -> frozenset[str]:
+    """Names at the top of a JSON answer."""
+    value = _json(text)
+    return frozenset(value) if isinstance(value, dict) else frozenset()
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text) if text.lstrip()[:1] in ("{", "[") else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def is_name(name: str) -> bool:
@@ -179,7 +225,35 @@ def _paired(utterances: tuple[ReplayedUtterance, ...]) -> Iterator[tuple[int, Re
 
 
 def _failure(answer: ReplayedUtterance) -> ToolFailure | None:
-    return failure(answer.text, is_error=answer.is_error)
+    return refused(answer.text, is_error=answer.is_error)
+
+
+def refused(text: str, *, is_error: bool = False) -> ToolFailure | None:
+    """The error that an answer reports, or the refusal that it is; None: the call worked, as far as this tells."""
+    return failure(text, is_error=is_error) or _refusal(text)
+
+
+def _refusal(text: str) -> ToolFailure | None:
+    """A small object that says no in its own words, whatever its keys are; None: it is none.
+
+    It has one sentence, which denies something, beside one word or a false, and names no thing: what a call that works
+    gives back has values of its own.
+    """
+    value = _object(text) if len(text) <= HEAD_CHARS and text.lstrip().startswith("{") else None
+    if value is None or any(map(is_identifier, value)):
+        return None
+    told = [
+        item for item in value.values() if isinstance(item, str) and (len(item.split()) > 2 or _CHINESE.search(item))
+    ]
+    others = [item for item in value.values() if item is not None and item not in told]
+    marks = [item for item in others if item is False or (isinstance(item, str) and len(item.split()) == 1)]
+    if len(told) != 1 or not 0 < len(others) == len(marks) <= 2:
+        return None
+    denies = any(clause.sign < 0 for clause in clauses(told[0]))
+    if not denies and False not in marks:
+        return None
+    start = max(0, text.find(json.dumps(told[0], ensure_ascii=False)[1:-1]))
+    return ToolFailure(error_code(told[0]), start, min(len(text), start + min(len(told[0]), SPAN_CHARS)), told[0])
 
 
 def _object(text: str) -> dict[str, object] | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
@@ -36,6 +36,7 @@ from .calls import (
     steps,
 )
 from .error_codes import TRANSIENT, ErrorCode
+from .patterns import RANGES, form_of, is_same_value, told_bound, told_pattern
 from .templates import ArgumentFix, TextShape, Verb, reshaped
 
 MIN_CHARS = 3
@@ -106,7 +107,7 @@ _MISSING = object()
 _WEAK = ("text", "word", "identifier", "relative path", "whole number as text", "integer", "number", "empty text")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _STOP_WORDS = frozenset(["id", "name", "number", "type", "list", "data", "value", "first", "last", "the", "key", "a"])
-_ORDER: tuple[Verb, ...] = ("write", "take", "supply", "omit", "fewer", "total", "ask", "change", "check")
+_ORDER: tuple[Verb, ...] = ("write", "take", "supply", "omit", "fewer", "total", "ask", "change")
 
 
 def changed_parameters(failed: ToolStep, worked: ToolStep) -> tuple[str, ...]:
@@ -129,20 +130,11 @@ def blamed_parameters(step: ToolStep) -> tuple[str, ...]:
     return tuple(name for name, score in scores.items() if score == best > 0)
 
 
-def blamed_leaves(step: ToolStep, parameter: str) -> tuple[str, ...]:
-    """Paths inside a parameter, those first that the error's own words name; at most `MAX_FIXES`."""
-    value = (step.arguments or {}).get(parameter)
-    paths = tuple(dict.fromkeys(path for path, _ in leaves(value, parameter))) or (parameter,)
-    said = name_words(step.failure.message.casefold()) if step.failure else frozenset[str]()
-    named = sorted(paths, key=lambda path: -len((name_words(path) - _STOP_WORDS) & said))
-    return tuple(named[:MAX_FIXES])
-
-
 def related(failed: ToolStep, worked: ToolStep, sources: ValueOrigins) -> bool:
     """Whether the later call is another attempt at the same thing."""
     if failed.arguments is None or worked.arguments is None:
         return True
-    before, after = Counter(_pairs(failed.arguments)), Counter(_pairs(worked.arguments))
+    before, after = Counter(paired_values(failed.arguments)), Counter(paired_values(worked.arguments))
     if any(len(str(value)) > 2 for _, value in before & after):
         return True
     old = [value for _, value in before - after]
@@ -157,7 +149,7 @@ def related(failed: ToolStep, worked: ToolStep, sources: ValueOrigins) -> bool:
 
 
 def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrigins) -> tuple[ArgumentFix, ...]:
-    """What changed about one parameter, most telling first; at least one."""
+    """What changed about one parameter, most telling first; nothing where it is prose or code."""
     before = (failed.arguments or {}).get(parameter, _MISSING)
     after = (worked.arguments or {}).get(parameter, _MISSING)
     if after is _MISSING:
@@ -169,18 +161,43 @@ def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrig
             return (ArgumentFix(verb="write", what=parameter, source=kind(after)),)
         return tuple(taken) or (ArgumentFix(verb="supply", what=parameter),)
     old, new = kind(before), kind(after)
+    told = _told(parameter, before, after, failed)
+    if told is not None:
+        return (told,)
     if isinstance(before, str) and isinstance(after, str):
         shape = reshaped(before, after)
         if shape is not None:
             return (_shape_fix(parameter, shape, before, failed, sources),)
-    if old != new and (family(old) != family(new) or new not in _WEAK):
+    if old != new and (family(old) != family(new) or type(before) is not type(after) or new not in _WEAK):
         return (ArgumentFix(verb="write", what=parameter, source=new),)
+    is_free = isinstance(after, str) and _is_free(after, worked.tool)
+    if all(fix.verb in ("change", "fewer") for fix in found):
+        bound = told_bound(failed.answer.text if failed.answer else "", before, after)
+        if bound is not None:
+            return (ArgumentFix(verb="give", what=parameter, source=bound),)
+    if not is_free and isinstance(before, str) and isinstance(after, str) and all(f.verb == "change" for f in found):
+        form = form_of(before, after)
+        if form is not None and is_same_value(before, after):
+            return (ArgumentFix(verb="write", what=parameter, source=form),)
+        if form is not None and failed.failure is not None and failed.failure.code == "invalid_argument":
+            return (ArgumentFix(verb="give", what=parameter, source=form),)  # another value: a person decides
+    if is_free:
+        return ()
     if not found:
         found = {ArgumentFix(verb="change", what=parameter): None}
-    if isinstance(after, str) and _is_free(after, worked.tool):
-        return (ArgumentFix(verb="check", what=parameter),)
     telling = [fix for fix in found if fix.verb != "change"] or list(found)
     return tuple(sorted(telling, key=lambda fix: _ORDER.index(fix.verb)))[:MAX_FIXES]
+
+
+def _told(parameter: str, before: object, after: object, failed: ToolStep) -> ArgumentFix | None:
+    """The form or the values that the error itself asks for, or the other type of the same content."""
+    if str(before).casefold() == str(after).casefold() and type(before) is not type(after):
+        return ArgumentFix(verb="write", what=parameter, source=f"{kind(after)}, not {kind(before)}")
+    pattern = told_pattern(failed.answer.text if failed.answer else "", before, after)
+    if pattern is None:
+        return None
+    verb: Verb = "give" if pattern.startswith(RANGES) else "write"
+    return ArgumentFix(verb=verb, what=parameter, source=pattern)
 
 
 def _shape_fix(parameter: str, shape: TextShape, before: str, failed: ToolStep, sources: ValueOrigins) -> ArgumentFix:
@@ -244,7 +261,8 @@ def _count(path: str, counted: Mapping[tuple[str, Leaf], int]) -> int:
     return sum(times for (where, _), times in counted.items() if where == path)
 
 
-def _pairs(arguments: dict[str, object]) -> Iterator[tuple[str, Leaf]]:
+def paired_values(arguments: dict[str, object]) -> Iterator[tuple[str, Leaf]]:
+    """The leaves of arguments, each with its path."""
     for name, value in arguments.items():
         yield from leaves(value, name if is_name(name) else "_")
 
@@ -300,28 +318,6 @@ def _blame(name: str, value: object, message: str, said: frozenset[str]) -> int:
     return score + len((words - _STOP_WORDS) & said)
 
 
-def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[ArgumentFix]:
-    """What another run of the same task, one that succeeded, did where this call failed: the fixes that it shows.
-
-    It is compared with the call of the same tool there that worked and shares most with it; a run that never made that
-    call work has stopped.
-    """
-    calls = steps(passing)
-    worked = [step for step in calls if step.tool == failed.tool and step.works and step.arguments is not None]
-    if not worked or failed.arguments is None:
-        return frozenset((ArgumentFix(verb="stop"),) if not worked else ())
-    mine = Counter(_pairs(failed.arguments))
-    nearest = max(worked, key=lambda step: ((mine & Counter(_pairs(step.arguments or {}))).total(), -step.position))
-    sources = ValueOrigins(passing, calls)
-    before = replace(failed, utterance=-1, answered=-1)  # all that the other run knew came after
-    names = changed_parameters(failed, nearest)
-    if names:
-        return frozenset(fix for name in names for fix in fixes(name, before, nearest, sources))
-    earlier = [step.tool for step in calls[: nearest.position] if step.works and step.tool != failed.tool]
-    first = [ArgumentFix(verb="first", source=tool) for tool in earlier if is_tool(tool)]
-    return frozenset((*first, ArgumentFix(verb="repeat")))
-
-
 @latest
 def value_origins(replayed: ReplayedTranscript) -> ValueOrigins:
     """Who gave which value in a transcript."""
@@ -329,6 +325,8 @@ def value_origins(replayed: ReplayedTranscript) -> ValueOrigins:
 
 
 MAX_ATTEMPTS = 8
+_FORMS: tuple[Verb, ...] = ("write", "give", "drop", "keep", "begin", "take", "total", "fewer", "ask")
+"""What tells an argument that was wrong from one that changed besides."""
 MAX_PARAMETERS = 2
 
 
@@ -343,11 +341,6 @@ class ErrorEpisode:
     worked: ToolStep | None
     fixes: tuple[tuple[str | None, tuple[ArgumentFix, ...]], ...]
     """What helped, by parameter (None: none of them)."""
-
-
-def as_it_happened(error: ErrorEpisode) -> ErrorEpisode:
-    """An error as it was when it happened: what the run did later is not known yet."""
-    return replace(error, parameters=blamed_parameters(error.failed), worked=None, fixes=())
 
 
 @latest
@@ -389,8 +382,9 @@ def _what_helped(
     names = changed_parameters(failed, worked)
     if names:
         named = tuple(name for name in names if name in blamed_parameters(failed))
-        for name in (named or names)[:MAX_PARAMETERS]:
-            yield name, fixes(name, failed, worked, sources)
+        told = [(name, found) for name in named or names if (found := fixes(name, failed, worked, sources))]
+        forms = [one for one in told if one[1][0].verb in _FORMS]
+        yield from (told if named or len(names) == 1 else forms)[:MAX_PARAMETERS]
     elif failed.raw == worked.raw or failed.arguments == worked.arguments:
         between = calls[failed.position + 1 : worked.position]
         before = [step.tool for step in between if step.works and step.tool != failed.tool and is_tool(step.tool)]

@@ -1,4 +1,4 @@
-# ruff: noqa: E501  -- a phrasing a line reads better than wrapped ones
+# ruff: noqa: E501  -- a pattern reads better than wrapped ones
 """Whether a tool's answer is an error, and which one: free text in, a code of a closed set out.
 
 An answer is an error if its transcript flags it, or if its *shape* says so: JSON with an error key, a false `success`
@@ -6,9 +6,7 @@ or a status of 400 and more; a line at its head or tail that opens as error mess
 command not found``, ``错误：``), a traceback, an exit code other than 0. A word such as "error" inside prose, a listing
 or a log is none. Only `HEAD_CHARS` and `TAIL_CHARS` of an answer are looked at, and JSON up to `MAX_JSON_CHARS`.
 
-The code is the first of `RULES` that the error's own lines meet; they go from what names its kind outright (syntax,
-rate limit) to what many messages say (invalid, cannot), so a code may have a strong row and a weak one. They are set by
-hand. No text leaves this module but the message, which no record may hold.
+The code is the first rule of ``error_codes.yaml`` that the error's own lines meet. They are set by hand. No text leaves this module but the message, which no record may hold.
 
 >>> failure('{"error": {"code": 404, "message": "no such order"}}').code
 'not_found'
@@ -25,8 +23,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
 from itertools import islice
 from typing import Literal, NamedTuple, get_args
+
+from ruamel.yaml import YAML
 
 ErrorCode = Literal[
     "syntax",
@@ -59,331 +61,24 @@ MALFORMED: frozenset[ErrorCode] = frozenset(
     ("syntax", "import", "unknown_tool", "missing_argument", "unexpected_argument", "invalid_argument", "not_found")
 )
 """The call itself was written wrong. All others: it was refused, could not be done, or nothing is known."""
+REFUSED: frozenset[ErrorCode] = frozenset(("permission", "authentication", "payment", "insufficient", "conflict"))
+"""The call was understood and turned down: what gets past it may weaken a check."""
 
 
-def _any(*phrases: str) -> re.Pattern[str]:
-    return re.compile("|".join(phrases), re.IGNORECASE)
+class _Rule(NamedTuple):
+    """What errors of one code say."""
+
+    code: ErrorCode
+    says: re.Pattern[str]
 
 
-RULES: tuple[tuple[ErrorCode, re.Pattern[str]], ...] = (
-    (
-        "import",
-        _any(
-            r"\b(?:ModuleNotFound|Import)Error\b",
-            r"\bno module named\b",
-            r"\bcannot find module\b",
-            r"\bunresolved import\b",
-            "找不到模块",
-            "无法导入",
-        ),
-    ),
-    (
-        "syntax",
-        _any(
-            r"\b(?:Syntax|Indentation|Tab|JSONDecode|Parse|ParseException)Error\b",
-            r"\bE999\b",
-            r"\bsyntax errors?\b",
-            r"\bparse error\b",
-            r"\bparsing (?:failed|error)\b",
-            r"\bunexpected token\b",
-            r"\bunexpected EOF\b",
-            r"\bundefined name\b",
-            r"\bmalformed\b",
-            r"\bnot valid json\b",
-            r"\binvalid json\b",
-            "语法错误",
-            "解析(?:失败|错误)",
-        ),
-    ),
-    (
-        "assertion",
-        _any(
-            r"\bAssertionError\b",
-            r"\bassertion failed\b",
-            r"\b\d+ failed\b",
-            r"^FAILED\b",
-            r"\btests? failed\b",
-            "断言",
-            "测试(?:失败|未通过)",
-        ),
-    ),
-    (
-        "unknown_tool",
-        _any(
-            r"\bunknown (?:tool|action|function|command)\b",
-            r"\bcommand not found\b",
-            r"\b(?:tool|action|function) ['\"`\w.-]{0,80} ?(?:not found|does not exist|is not available)\b",
-            r"\bno such (?:tool|action|function|command)\b",
-            "(?:未知|不存在)的?(?:工具|命令|函数)",
-            "命令(?:不存在|未找到)",
-        ),
-    ),
-    (
-        "rate_limited",
-        _any(
-            r"\brate.?limit",
-            r"\btoo many requests\b",
-            r"\b429\b",
-            r"\bthrottl",
-            r"\bquota exceeded\b",
-            r"\bslow down\b",
-            "请求(?:过于|太)?频繁",
-            "限流",
-            "次数(?:过多|超限)",
-        ),
-    ),
-    (
-        "timeout",
-        _any(r"\btime[sd]?[ -]?out\b", r"\bTimeoutError\b", r"\bdeadline exceeded\b", r"\b(?:408|504)\b", "超时"),
-    ),
-    (
-        "connection",
-        _any(
-            r"\bconnection (?:refused|reset|error|failed|aborted|closed)\b",
-            r"\bConnection\w*Error\b",
-            r"\b(?:network|host) (?:is )?unreachable\b",
-            r"\bname resolution\b",
-            r"\bECONN\w+\b",
-            r"\bENOTFOUND\b",
-            r"\bssl error\b",
-            r"\bnetwork error\b",
-            "网络(?:错误|异常|不可达)",
-            "连接(?:失败|被拒|中断|错误)",
-        ),
-    ),
-    (
-        "authentication",
-        _any(
-            r"\bunauthori[sz]ed\b",
-            r"\bunauthenticated\b",
-            r"\bauthentication\b",
-            r"\b401\b",
-            r"\b(?:invalid|expired|missing|bad) (?:api[ _]?key|token|credentials?|password|session)\b",
-            r"\bnot logged in\b",
-            r"\blog ?in (?:first|required)\b",
-            "未登录",
-            "认证失败",
-            "未授权",
-            "登录(?:失效|过期|已过期)",
-            "(?:令牌|密钥)(?:无效|过期|已过期)",
-        ),
-    ),
-    (
-        "missing_argument",
-        _any(
-            r"\bmissing (?:\d+ )?(?:required|positional|argument|parameter|field|mandatory)",
-            r"\b(?:required|mandatory) (?:\w+ )?(?:argument|parameter|field|property|option)s?\b",
-            r"\b(?:is|are|was) (?:a )?(?:required|missing|mandatory)\b",
-            r"\bfield required\b",
-            r"\bmissing\b.{0,40}\b(?:argument|parameter|field|operand|value)s?\b",
-            r"\b(?:must|should) (?:be provided|not be (?:empty|null|blank)|provide|specify)\b",
-            r"\b(?:cannot|can't) be (?:empty|null|blank|none)\b",
-            r"\bnot provided\b",
-            "缺少",
-            "缺失",
-            "不能为空",
-            "必填",
-            "未提供",
-        ),
-    ),
-    (
-        "unexpected_argument",
-        _any(
-            r"\bunexpected (?:keyword )?(?:argument|parameter|field|property|key)",
-            r"\b(?:unknown|unrecogni[sz]ed|extra|additional|unsupported) "
-            r"(?:keyword )?(?:argument|parameter|field|propert(?:y|ies)|option|key|input)s?\b",
-            r"\binvalid option\b",
-            "(?:未知|多余|不支持)的?(?:参数|字段|选项)",
-        ),
-    ),
-    (
-        "payment",
-        _any(
-            r"\bpayments?\b",
-            r"\bpaid\b",
-            r"\b402\b",
-            r"\b(?:credit|debit|gift)[ _]cards?\b",
-            r"\bcard declined\b",
-            r"\bbilling\b",
-            r"\b(?:account|card|wallet|available|current|your) balance\b",
-            r"\b(?:not enough|insufficient|low) (?:balance|funds|credits?)\b",
-            r"\brefunds?\b",
-            "支付",
-            "付款",
-            "余额",
-            "扣款",
-            "退款",
-            "账单",
-            "资金不足",
-        ),
-    ),
-    (
-        "permission",
-        _any(
-            r"\bpermission\b",
-            r"\bforbidden\b",
-            r"\bdenied\b",
-            r"\b403\b",
-            r"\bnot (?:allowed|permitted|authori[sz]ed)\b",
-            r"\baccess (?:is )?(?:restricted|refused)\b",
-            r"\bread-only\b",
-            r"\bPermissionError\b",
-            "权限",
-            "禁止",
-            "不允许",
-            "拒绝访问",
-            "无权",
-        ),
-    ),
-    (
-        "too_large",
-        _any(
-            r"\btoo (?:large|long|big|many)\b",
-            r"\b413\b",
-            r"\bexceed(?:s|ed)?\b.{0,40}\b(?:limit|maximum|size|length)\b",
-            r"\bmaximum\b.{0,40}\bexceeded\b",
-            r"\bout of memory\b",
-            r"\bMemoryError\b",
-            "过大",
-            "过长",
-            "超出(?:限制|上限)",
-            "内存不足",
-        ),
-    ),
-    (
-        "not_found",
-        _any(
-            r"\bnot found\b",
-            r"\b(?:404|410)\b",
-            r"\bdo(?:es)?(?:n't| not) exist\b",
-            r"\bno such\b",
-            r"\bnot exist\b",
-            r"\b(?:could not|couldn't|cannot|can't|unable to) (?:find|locate|resolve|open|access)\b",
-            r"\bno matche?s\b",
-            r"\bno \w+(?: \w+)? (?:was |were )?found\b",
-            r"\b(?:did not|didn't) (?:appear|occur)\b",
-            r"\b(?:Key|FileNotFound|Lookup|Index|Name|Attribute)Error\b",
-            r"\bunknown \w+\b",
-            r"\bnot (?:known|defined|registered|recogni[sz]ed)\b",
-            "不存在",
-            "未找到",
-            "找不到",
-            "没有找到",
-            "查无",
-            "未查到",
-            "无此",
-        ),
-    ),
-    (
-        "conflict",
-        _any(
-            r"\balready (?:exists?|taken|in use|registered|booked|reserved)\b",
-            r"\bduplicate\b",
-            r"\b409\b",
-            r"\bconflict",
-            r"\bmerge conflict\b",
-            r"\bversion mismatch\b",
-            r"\b412\b",
-            "已存在",
-            "重复",
-            "冲突",
-            "已被占用",
-        ),
-    ),
-    (
-        "insufficient",
-        _any(
-            r"\bnot enough\b",
-            r"\binsufficient\b",
-            r"\bout of stock\b",
-            r"\bsold out\b",
-            r"\bno (?:seats?|rooms?|stock|space)\b",
-            r"\bno space left\b",
-            r"\bfully booked\b",
-            r"\b(?:unavailable|not available) (?:on|for)\b",
-            r"\bno longer available\b",
-            "不足",
-            "售罄",
-            "无货",
-            "已满",
-            "缺货",
-        ),
-    ),
-    (
-        "state",
-        _any(
-            r"\balready\b",
-            r"\b(?:must|please|need to|have to)\b.{0,60}\bfirst\b",
-            r"\bin (?:an? )?(?:invalid|wrong) state\b",
-            r"\bnot (?:open|opened|active|ready|started|running|initiali[sz]ed|eligible|pending)\b",
-            r"\bno \w+ (?:is )?(?:open|active|selected|running)\b",
-            r"\b(?:expired|closed|locked|inactive)\b",
-            r"\b(?:is|was|been) cancell?ed\b",
-            r"\bIllegalState",
-            r"\b(?:cannot|can't|can not) be (?!empty|null|blank|none|parsed|converted|decoded|interpreted)\w+",
-            "状态",
-            "已(?:取消|关闭|过期|锁定|完成)",
-            "请先",
-            "尚未",
-        ),
-    ),
-    (
-        "invalid_argument",
-        _any(
-            r"\binvalid\b",
-            r"\bincorrect\b",
-            r"\bwrong\b",
-            r"\bmust (?:be|have|match|contain|start|end|equal|not)\b",
-            r"\bshould (?:be|have|match|start|end|contain)\b",
-            r"\bexpect(?:s|ed|ing)?\b",
-            r"\b(?:Value|Type|Validation|Arithmetic|ZeroDivision|Overflow)Error\b",
-            r"\b(?:400|422)\b",
-            r"\bbad request\b",
-            r"\bnot (?:a )?valid\b",
-            r"\bdo(?:es)?(?:n't| not) (?:match|add up|equal)\b",
-            r"\bmismatch",
-            r"\bout of (?:range|bounds)\b",
-            r"\bunsupported\b",
-            r"\bnot supported\b",
-            r"\bformat\b",
-            r"\busage:",
-            r"\billegal\b",
-            r"\bvalidation\b",
-            "无效",
-            "非法",
-            "不合法",
-            "格式",
-            "不正确",
-            "不匹配",
-            "不一致",
-            "有误",
-            "必须",
-            "应为",
-            "超出范围",
-            "不支持",
-            "参数错误",
-        ),
-    ),
-    (
-        "unavailable",
-        _any(
-            r"\b(?:un|not )available\b",
-            r"\b50[0-3]\b",
-            r"\binternal (?:server )?error\b",
-            r"\bserver error\b",
-            r"\bbad gateway\b",
-            r"\boverloaded\b",
-            r"\btry again\b",
-            r"\bmaintenance\b",
-            "服务(?:不可用|异常|繁忙)",
-            "内部错误",
-            "系统(?:繁忙|错误|异常)",
-            "稍后(?:再试|重试)",
-            "维护",
-        ),
-    ),
-    ("state", _any(r"\b(?:cannot|can't|can not|could not|couldn't|may not|unable to)\b", "无法", "不能")),
-)
+@cache
+def _rules() -> tuple[_Rule, ...]:
+    """The rules of ``error_codes.yaml``, in the order in which they are tried."""
+    rows = YAML(typ="safe").load(files(__package__).joinpath("error_codes.yaml").read_text(encoding="utf-8"))
+    every = ((row["code"], "|".join(row["says"].splitlines())) for row in rows)
+    return tuple(_Rule(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in every)
+
 
 STATUS_CODES: dict[int, ErrorCode] = {
     400: "invalid_argument",
@@ -511,7 +206,7 @@ def failure(text: str, *, is_error: bool = False) -> ToolFailure | None:
 
 def error_code(message: str, status: int | None = None) -> ErrorCode:
     """The first rule that a message meets; a status code decides where no message does."""
-    code: ErrorCode = next((code for code, rule in RULES if rule.search(message)), "other")
+    code: ErrorCode = next((rule.code for rule in _rules() if rule.says.search(message)), "other")
     if code in ("other", "state", "invalid_argument") and status in STATUS_CODES:
         return STATUS_CODES[status]
     return code
@@ -519,7 +214,7 @@ def error_code(message: str, status: int | None = None) -> ErrorCode:
 
 def says(text: str, code: ErrorCode) -> bool:
     """Whether a text says what errors of this code say."""
-    return any(rule.search(text) for known, rule in RULES if known == code)
+    return any(rule.says.search(text) for rule in _rules() if rule.code == code)
 
 
 def _structured(text: str) -> ToolFailure | None:
@@ -560,7 +255,23 @@ def _reported(value: dict[str, object]) -> tuple[str, int | None] | None:
         return None
     if isinstance(nested, dict):
         status = status or next((n for key in _STATUS_KEYS if (n := _number(nested.get(key))) and 400 <= n < 600), None)
-    return " ".join(_messages(nested, value))[:HEAD_CHARS], status
+    message = " ".join(_messages(nested, value))
+    return (message if " " in message.strip() else "\n".join(texts_in(value)))[:HEAD_CHARS], status
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """The texts in JSON, each with its key; a list of plain values is one text."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from (f"{key}: {text}" for text in texts_in(item))
+    elif isinstance(value, list):
+        if len(value) > 1 and all(isinstance(item, str | int | float) and " " not in f"{item}" for item in value):
+            yield ", ".join(map(str, value))
+        else:
+            for item in value:
+                yield from texts_in(item)
+    elif isinstance(value, str | int | float):
+        yield str(value)
 
 
 def _is_told(error: object) -> bool:

@@ -12,18 +12,10 @@ them:
     accepted    the same in a run of which nobody says how it ended
     failed      the same in a run that failed, cited as `contradicts`: that a call was accepted does not say that it
                 was right
-    broad       nothing was seen to work after the error, or what did is not for a template to say (prose, code); it
-                says which parameter to check first
-
-Errors without a known code need a parameter and a telling diff.
+An error after which nothing worked says nothing here (`statements` quotes it). Errors without a known code need a
+parameter and a telling diff.
 
 Observations of one slot (tool, error code and parameter) and of one cause are one claim, whatever they advise.
-
-Two tools that failed with the same code at a leaf of the same name (``payment_id``, ``payments[].payment_id``) have the
-same trouble, so a fix seen at one is advice for both (`sibling_fixes`); so have tools that were only seen to take that
-leaf, where it is an identifier. The observations derived so rest on the same evidence, say where they were learned, and
-name `SIBLINGS_EXTRACTOR`. The ledger derives them (`ledger.index`); which there are depends on the
-set of observations alone.
 
 **Environment.** A module, a command, a file, a version may be missing. It is found without an outcome: that a module is
 missing is a fact of the environment, whatever became of the run. A line of a failed answer says so by the class of its
@@ -34,7 +26,7 @@ been written by anybody. How sure it is:
     strict   the run itself had asked for it before: the name stands in its calls. Or an internal tool says it
     broad    only a tool says it
 
-An observation is one thing missing in one run. Runs count by their tasks (`practices.task_of`).
+An observation is one thing missing in one run. Runs count by their tasks (`tasks.task_of`).
 
 Source: the state design (error-and-fix records are admitted by how often the fix recovered); error classes and messages
 of Python, Node, POSIX shells and pip.
@@ -43,8 +35,7 @@ of Python, Node, POSIX shells and pip.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -52,23 +43,20 @@ from ctxsteward.schemas.recommendation import Relation, Slot
 
 from ...observations.observation import MessageSpan, Observation, Strength
 from ...observations.transcript import ReplayedTranscript
-from .calls import ToolStep, is_identifier, is_name, is_tool, leaf_name, leaves, steps
-from .episodes import ErrorEpisode, blamed_leaves, episodes
+from .calls import ToolStep, is_name, is_tool, leaves, steps
+from .episodes import ErrorEpisode, episodes
 from .error_codes import HEAD_CHARS, SPAN_CHARS, TAIL_CHARS, ErrorCode, error_code, says
-from .practices import run_key, task_of
+from .tasks import run_key, task_of
 from .templates import (
-    SIBLINGS_EXTRACTOR,
     ArgumentFix,
     FixTrigger,
     Verb,
     action,
     attribute,
-    parse_action,
-    parse_trigger,
     text,
 )
 
-TOOL_ERRORS_EXTRACTOR = "tool_errors/5"
+TOOL_ERRORS_EXTRACTOR = "tool_errors/6"
 MAX_FAILURES = 3
 MAX_TEXT_CHARS = 280
 UNRECOVERED_SCORE = 0.3
@@ -88,7 +76,7 @@ _SCORES: dict[Verb, float] = {
     "change": 0.7,
     "repeat": 0.7,
     "stop": 0.8,
-    "check": 0.6,
+    "give": 0.95,
     "drop": 0.95,
     "keep": 0.95,
     "begin": 0.95,
@@ -115,22 +103,12 @@ def tool_errors(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
 
 
 def _claims(episode: ErrorEpisode, stopped: bool | None) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
-    """What an error says; `stopped`: whether its run succeeded without the call; None: with it, or nobody knows.
-
-    Where it failed without the call, to stop did not help, and nobody knows what would have.
-    """
+    """What an error says; `stopped`: whether its run succeeded without the call; None: with it, or nobody knows."""
     tool, code = episode.failed.tool, episode.code
-    if episode.worked is None and code != "other":
-        if stopped is not None:
-            yield FixTrigger(tool, code, next(iter(episode.parameters), None)), (ArgumentFix(verb="stop"),)
-        if not stopped:
-            for name in episode.parameters[:1]:
-                paths = blamed_leaves(episode.failed, name)
-                yield FixTrigger(tool, code, name), tuple(ArgumentFix(verb="check", what=path) for path in paths)
-    if episode.worked is None:
-        return
+    if episode.worked is None and code != "other" and stopped is not None:
+        yield FixTrigger(tool, code, next(iter(episode.parameters), None)), (ArgumentFix(verb="stop"),)
     for parameter, advice in episode.fixes:
-        if code != "other" or advice[0].verb not in ("check", "change", "repeat"):
+        if code != "other" or advice[0].verb not in ("change", "repeat"):
             yield FixTrigger(tool, code, parameter), advice
 
 
@@ -140,19 +118,18 @@ def _observation(
     fitting = next((a for a in (advice, advice[:1]) if len(text(trigger, a)) <= MAX_TEXT_CHARS), None)
     if fitting is None:
         return None
-    worked = seen[0].worked if any(fix.verb != "check" for fix in fitting) else None
+    worked = seen[0].worked
     has_stopped = fitting[0].verb == "stop"
     places = tuple(_places(seen, worked, "contradicts" if replayed.succeeded is False else "recovers", has_stopped))
     if not places:
         return None
-    done = worked is not None or has_stopped
     return Observation(
         kind="tool_fix",
         text=text(trigger, fitting),
         slot=Slot(subject=trigger.tool.lower(), attribute=attribute(trigger)),
         places=places,
-        strength=_STRENGTHS[replayed.succeeded] if done else "broad",
-        score=_SCORES[fitting[0].verb] if done and replayed.succeeded else UNRECOVERED_SCORE,
+        strength=_STRENGTHS[replayed.succeeded],
+        score=_SCORES[fitting[0].verb] if replayed.succeeded else UNRECOVERED_SCORE,
         reach="shared",
         principal=replayed.principal,
         tool=trigger.tool,
@@ -173,7 +150,7 @@ def cause_of(step: ToolStep) -> str:
     if step.failure is None:
         return ""
     lines = [line for line in step.failure.message.splitlines() if line.strip()]
-    line = next((line for line in reversed(lines[1:]) if says(line, step.failure.code)), "") or lines[0]
+    line = next((line for line in reversed(lines[1:]) if says(line, step.failure.code)), "") or next(iter(lines), "")
     own = {token for _, value in _values(step) for token in _CAUSE_WORD.findall(str(value)[:MAX_TEXT_CHARS].casefold())}
     names = {name.casefold() for name in step.arguments or {} if is_name(name)}
     plain = _ERROR_LEAD.sub("", _IN_QUOTES.sub(" ", line))
@@ -213,128 +190,6 @@ def _failure(step: ToolStep) -> MessageSpan | None:
 def _ts(seen: list[ErrorEpisode]) -> str | None:
     answer = seen[0].failed.answer
     return answer.ts if answer else None
-
-
-MAX_TOLD = 8
-MAX_TAKEN = 64
-"""Paths kept of one tool in one transcript, the first in order."""
-DISCOUNT = 0.8
-
-
-class FailurePlace(NamedTuple):
-    """A place at which a tool fails, or may."""
-
-    trigger: FixTrigger
-    path: str
-    """Path of the leaf, at this tool."""
-
-
-class FailureGroup(NamedTuple):
-    """Troubles that are one: the same error at a leaf of the same name."""
-
-    code: ErrorCode
-    leaf: str
-
-
-Takes = Mapping[str, frozenset[str]]
-"""Which leaves each tool takes, by path: from its declared schema, or from calls of it that worked (`takes`)."""
-
-
-def takes(replayed: Iterable[ReplayedTranscript]) -> Takes:
-    """The leaves that tools were given in calls that worked."""
-    paths_of: dict[str, set[str]] = {}
-    for transcript in replayed:
-        for step in steps(transcript):
-            if step.works and is_tool(step.tool):
-                paths = paths_of.setdefault(step.tool, set())
-                for name, value in (step.arguments or {}).items():
-                    paths.update(path for path, _ in leaves(value, name) if is_name(name))
-    return {tool: frozenset(paths) for tool, paths in paths_of.items()}
-
-
-def identifiers(replayed: ReplayedTranscript) -> Takes:
-    """Those of `takes` that are identifiers, at most `MAX_TAKEN` of each tool; tools without any are left out."""
-    if not any(said.calls for said in replayed.utterances):
-        return {}
-    found = {tool: filter(is_identifier, paths) for tool, paths in takes((replayed,)).items()}
-    kept = {tool: frozenset(sorted(paths)[:MAX_TAKEN]) for tool, paths in found.items()}
-    return {tool: paths for tool, paths in kept.items() if paths}
-
-
-def siblings(
-    observations: Iterable[Observation], known: Takes = MappingProxyType({})
-) -> Mapping[Observation, tuple[Observation, ...]]:
-    """For each observation of a recovery, what it says of other tools; those that say nothing are left out.
-
-    `known`: tools that are told of a fix at an identifier (`is_identifier`) although they were not seen to fail.
-    """
-    fixes = [observation for observation in observations if observation.kind == "tool_fix"]
-    troubles: dict[FailureGroup, set[FailurePlace]] = {}
-    for observation in fixes:
-        for group, trouble in troubles_of(observation):
-            troubles.setdefault(group, set()).add(trouble)
-    for tool, paths in known.items():
-        for path in filter(is_identifier, paths):
-            for group in troubles:
-                if group.leaf == leaf_name(path):
-                    troubles[group].add(expected(group.code, tool, path))
-    every = {observation: sibling_fixes(observation, troubles) for observation in fixes}
-    return {observation: derived for observation, derived in every.items() if derived}
-
-
-def troubles_of(one: Observation) -> tuple[tuple[FailureGroup, FailurePlace], ...]:
-    """Where an observation says that a tool fails; none for what is not about a tool's argument."""
-    trigger = _trigger(one)
-    if trigger is None or trigger.parameter is None:
-        return ()
-    paths = [fix.what for fix in parse_action(one.action or "") if fix.what]
-    return tuple((FailureGroup(trigger.code, leaf_name(path)), FailurePlace(trigger, path)) for path in paths)
-
-
-def expected(code: ErrorCode, tool: str, path: str) -> FailurePlace:
-    """Where a tool that takes this leaf would fail."""
-    return FailurePlace(FixTrigger(tool, code, path.split(".", 1)[0].removesuffix("[]")), path)
-
-
-def sibling_fixes(
-    one: Observation, troubles: Mapping[FailureGroup, Collection[FailurePlace]]
-) -> tuple[Observation, ...]:
-    """What a recovery says of the other tools in its groups; nothing, where it is none."""
-    trigger = _trigger(one)
-    if trigger is None or one.strength != "recovered":
-        return ()
-    derived_at: dict[FixTrigger, Observation] = {}
-    for fix in parse_action(one.action or ""):
-        if not fix.what or fix.verb == "check":
-            continue
-        group = FailureGroup(trigger.code, leaf_name(fix.what))
-        for other in sorted(troubles.get(group, ()), key=lambda t: (str(t.trigger), t.path)):
-            if other.trigger.tool not in (trigger.tool, fix.source) and other.trigger not in derived_at:
-                derived = _derived(one, trigger.tool, other, fix)
-                if derived is not None and len(derived_at) < MAX_TOLD:
-                    derived_at[other.trigger] = derived
-    return tuple(derived_at.values())
-
-
-def _derived(one: Observation, tool: str, other: FailurePlace, fix: ArgumentFix) -> Observation | None:
-    advice = (replace(fix, what=other.path),)
-    line = text(other.trigger, advice, seen_at=tool)
-    if len(line) > MAX_TEXT_CHARS:
-        return None
-    return replace(
-        one,
-        text=line,
-        slot=Slot(subject=other.trigger.tool.lower(), attribute=attribute(other.trigger)),
-        tool=other.trigger.tool,
-        trigger=str(other.trigger),
-        action=action(advice),
-        score=round(one.score * DISCOUNT, 4),
-        extractor=SIBLINGS_EXTRACTOR,
-    )
-
-
-def _trigger(one: Observation) -> FixTrigger | None:
-    return parse_trigger(one.trigger) if one.kind == "tool_fix" and one.trigger else None
 
 
 ENVIRONMENT_EXTRACTOR = "environment/1"

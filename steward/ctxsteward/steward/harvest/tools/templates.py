@@ -19,10 +19,7 @@ An `ArgumentFix` has one of the verbs below, and renders to an action such as ``
     drop      SHAPE from LEAF              what stood before its lines, or around it (line numbers, quotes)
     keep      SHAPE of LEAF                what was missing before its lines (indentation)
     begin     LEAF with MARK               one or two signs before a value (``#``)
-    confirm   ask the user first           of a practice: the user had the word before the call
-    call      TOOL                         of a practice: runs that succeed call it
-    avoid     TOOL                         of a practice: runs that succeed do without it
-    check     LEAF                         nothing was seen to work
+    give      VALUES for PARAMETER         values that the error itself names, or a bound
 
 An observation has the plain line of `text`; a record is written out by `sentence`, what is wrong and what to do.
 
@@ -45,7 +42,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from .calls import FIGURES, SWITCHES
-from .error_codes import ERROR_CODES, MALFORMED, ErrorCode
+from .error_codes import ERROR_CODES, MALFORMED, REFUSED, ErrorCode
 
 SHAPES = ("line numbers", "indentation", "quotes")
 MARK = r"[^\w\s`'\"\\;]{1,3}"
@@ -125,13 +122,10 @@ Verb = Literal[
     "first",
     "repeat",
     "stop",
-    "check",
+    "give",
     "drop",
     "keep",
     "begin",
-    "confirm",
-    "call",
-    "avoid",
 ]
 
 _TEMPLATES: dict[Verb, str] = {
@@ -146,21 +140,17 @@ _TEMPLATES: dict[Verb, str] = {
     "first": "call {source} first",
     "repeat": "call it again",
     "stop": "do not try it again, and say why",
-    "check": "check {what}",
+    "give": "give {source} for {what}",
     "drop": "drop the {source} from {what}",
     "keep": "keep the {source} of {what}",
     "begin": "begin {what} with `{source}`",
-    "confirm": "ask the user first",
-    "call": "call {source}",
-    "avoid": "do without {source}",
 }
 _SHAPE = rf"(?P<source>(?:{'|'.join(SHAPES)})(?: that [A-Za-z_][\w.:/-]{{0,63}} adds)?)"
-_HOLES = {"what": r"(?P<what>[A-Za-z_][\w.\[\]-]{0,159})", "source": r"(?P<source>[A-Za-z][^\n]{0,199})"}
+_HOLES = {"what": r"(?P<what>[A-Za-z_][\w.\[\]-]{0,159})", "source": r"(?P<source>[^\s;][^\n;]{0,199})"}
 _OWN_HOLES: dict[Verb, str] = {
     "drop": _SHAPE,
     "keep": _SHAPE,
     "begin": rf"(?P<source>{MARK})",
-    "call": r"(?P<source>[A-Za-z_][\w.:/-]{0,63})",
 }
 
 
@@ -244,7 +234,7 @@ def is_repair(
     """Whether advice mends how a call is written and not what it does: then nobody has to be asked.
 
     Its error says that the call was malformed (`MALFORMED`), not that it was refused: what gets past a refusal
-    weakens a check. And it writes a value in another format, adds what was required, has the user asked, or looks.
+    weakens a check. And it writes a value in another format, adds what was required, or has the user asked.
     What removes something, takes another value, a figure, a switch or nothing, or calls another tool, is for a person
     to say; of a call that changes nothing (`reading_tools`) only the last is.
 
@@ -272,8 +262,6 @@ def _may_add(fix: ArgumentFix) -> bool:
 
 
 def _is_repair(at: FixTrigger, fix: ArgumentFix, reading_tools: Collection[str]) -> bool:
-    if fix.verb == "check":
-        return True
     if at.tool in reading_tools:
         return fix.verb != "first" or fix.source in reading_tools
     if at.code not in MALFORMED:
@@ -285,21 +273,53 @@ def _is_repair(at: FixTrigger, fix: ArgumentFix, reading_tools: Collection[str])
     return fix.verb == "write" and fix.source not in SWITCHES | FIGURES
 
 
-def only_looks(advice: str | None, reading_tools: Collection[str]) -> bool:
-    """Whether advice asks for nothing but a look: at the answer of a tool that changes nothing, or the user's word.
+def is_hintable(
+    trigger: str | None,
+    advice: str | None,
+    reading_tools: Collection[str] = (),
+    tool_arguments: Mapping[str, Collection[str]] = NO_ARGUMENTS,
+) -> bool:
+    """Whether advice may be shown after the very error although it was seen once or twice.
 
-    >>> only_looks("call get_order first", ("get_order",)), only_looks("do without refund", ("get_order",))
+    It mends how a call is written (`is_repair`), or it says again what the error itself asks of a value, and checked on
+    the call that passed. Never after a refusal, never a switch, and no figure that is raised.
+
+    >>> at = "tool:save error:other arg:size"
+    >>> [is_hintable(at, f"give {what} for size") for what in ("one of S, M", "at least 5")]
+    [True, False]
+    >>> is_hintable("tool:pay error:permission arg:role", "give one of admin, owner for role")
+    False
+    """
+    if is_repair(trigger, advice, reading_tools, tool_arguments):
+        return True
+    at, fixes = parse_trigger(trigger or ""), parse_action(advice or "")
+    return at is not None and bool(fixes) and at.code not in REFUSED and all(map(_says_again, fixes))
+
+
+def is_figure(advice: str | None) -> bool:
+    """Whether advice names a bound that one run's own figures may have set ("only 4 left"): once is not enough.
+
+    >>> is_figure("give at most 4 for seats"), is_figure("give at most 20 characters for title")
     (True, False)
     """
-    fixes = parse_action(advice or "")
-    looks = ("first", "call", "take")
-    return bool(fixes) and all(f.verb == "confirm" or (f.verb in looks and f.source in reading_tools) for f in fixes)
+    return any(
+        fix.verb == "give" and (fix.source or "").startswith("at most") and not (fix.source or "").endswith(_LENGTHS)
+        for fix in parse_action(advice or "")
+    )
 
 
-def only_checks(advice: str | None) -> bool:
-    """Whether advice says nothing but what to look at, because nothing was seen to help."""
-    fixes = parse_action(advice or "")
-    return bool(fixes) and all(fix.verb == "check" for fix in fixes)
+_LENGTHS = ("characters", "entries")
+
+
+def _says_again(fix: ArgumentFix) -> bool:
+    source = fix.source or ""
+    if fix.verb == "give":
+        is_raised = source.startswith(("at least", "a multiple")) and not source.endswith(_LENGTHS)
+        return not is_raised and not _SWITCHED.search(source)
+    return fix.verb in ("drop", "keep", "begin") or (fix.verb == "write" and source not in SWITCHES | FIGURES)
+
+
+_SWITCHED = re.compile(r"\b(?:true|false|null|none)\b", re.IGNORECASE)
 
 
 def attribute(trigger: FixTrigger) -> str:
@@ -307,16 +327,15 @@ def attribute(trigger: FixTrigger) -> str:
     return f"error:{trigger.code}" + (f":{trigger.parameter}" if trigger.parameter else "")
 
 
-def text(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str | None = None) -> str:
-    """The record's line; `seen_at`: the sibling tool at which it was learned.
+def text(trigger: FixTrigger, fixes: Sequence[ArgumentFix]) -> str:
+    """The record's line.
 
     >>> fix = ArgumentFix(verb="take", what="payment_id", source="get_user")
     >>> text(FixTrigger("book", "payment", "payment_id"), [fix])
     'book may fail with payment at payment_id: take payment_id from get_user.'
     """
     place = f" at {trigger.parameter}" if trigger.parameter else ""
-    learned = f" (as for {seen_at})" if seen_at else ""
-    return f"{trigger.tool} may fail with {trigger.code}{place}: {action(fixes)}{learned}."
+    return f"{trigger.tool} may fail with {trigger.code}{place}: {action(fixes)}."
 
 
 _WRONG: dict[ErrorCode, str] = {
@@ -362,7 +381,7 @@ _IN_SHORT: dict[Verb, str] = {
     "omit": "leave it out",
     "change": "use another",
     "ask": "ask the user for another",
-    "check": "check it",
+    "give": "give {source}",
     "take": "take it from {source}",
     "drop": "drop the {source}",
     "keep": "keep its {source}",
@@ -370,13 +389,10 @@ _IN_SHORT: dict[Verb, str] = {
     "fewer": "give fewer",
 }
 """What to do about the parameter that was just named."""
-SIBLINGS_EXTRACTOR = "tool_siblings/1"
-"""Names what a sibling tool was told of."""
 _ADDED = re.compile(r"that (\S+) adds")
-_LEARNED = re.compile(r" \(as for ([A-Za-z_][\w.:/-]{0,63})\)\.$")
 
 
-def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str | None = None, words: str = "") -> str:
+def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, words: str = "") -> str:
     """What is wrong and what to do, in one sentence; `words`: what the error says, where it may be quoted.
 
     >>> fix = ArgumentFix(verb="write", what="day", source="YYYY-MM-DD")
@@ -392,28 +408,7 @@ def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, seen_at: str 
         wrong = _WRONG[trigger.code].format(what=_ticked(trigger.parameter))
     else:
         wrong = _WITHOUT[trigger.code]
-    learned = f" (as for {_ticked(seen_at)})" if seen_at else ""
-    return f"{_ticked(trigger.tool)} {wrong}: {_advice(trigger, fixes)}{learned}."
-
-
-def learned_at(line: str) -> str | None:
-    """The sibling tool that a line of `text` names."""
-    match = _LEARNED.search(line)
-    return match[1] if match else None
-
-
-def practice(tool: str | None, fixes: Sequence[ArgumentFix]) -> str:
-    """What runs that succeed do, in one sentence; `tool`: before or at its call, None: in the whole run.
-
-    >>> practice("cancel", [ArgumentFix(verb="first", source="get_order")])
-    'Before `cancel`, call `get_order`: runs that succeed do.'
-    """
-    parts = [_advice(FixTrigger(tool or "", "other"), (fix,)).removesuffix(" first") for fix in fixes]
-    do = ", and ".join(parts)
-    before = all(fix.verb in ("first", "confirm") for fix in fixes)
-    place = "" if tool is None else f"{'Before' if before else 'For'} {_ticked(tool)}, "
-    do = do if place else do[0].upper() + do[1:]
-    return f"{place}{do}: runs that succeed do."
+    return f"{_ticked(trigger.tool)} {wrong}: {_advice(trigger, fixes)}."
 
 
 def _advice(trigger: FixTrigger, fixes: Sequence[ArgumentFix]) -> str:
@@ -422,7 +417,7 @@ def _advice(trigger: FixTrigger, fixes: Sequence[ArgumentFix]) -> str:
     for fix in fixes:
         is_named = fix.what is not None and fix.what == trigger.parameter and fix.verb in _IN_SHORT
         template = _IN_SHORT[fix.verb] if is_named else _TEMPLATES[fix.verb]
-        is_tool = fix.verb in ("take", "first", "call", "avoid")
+        is_tool = fix.verb in ("take", "first")
         source = _ticked(fix.source) if is_tool else _ADDED.sub(r"that `\1` adds", fix.source or "")
         parts.append(template.format(what=_ticked(fix.what), source=source))
     return ", and ".join(parts)

@@ -1,0 +1,242 @@
+"""What tools state: sentences of their answers that come back from run to run, refusals among them.
+
+A tool tells the rules of its service in its own words: ``{"status": "rejected", "reason": "Fares of …"}``, a note, a
+fee and how it was worked out. An answer is data where it is about one thing, and a statement where the same words come
+back about others. So an observation is a sentence of an answer, and its *skeleton*: the words, with a slot for each
+value (numbers, codes, what stands in quotes, values of the call, names that a tool gave). Sentences of one tool with
+one skeleton are one claim. A record needs three runs, about as many things where the answer names one
+(`is_identifier`); a slot shows its value where all of them have the same (`statement`), because a value of one run is
+told to nobody else. Only a person puts a statement in force.
+
+What an answer says beside an empty list ("nothing found") tells of the search, not of the service, and is left out.
+
+Source: He et al. 2017, Drain (templates of log messages by fixed words and slots).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ctxsteward.language.words import sentences
+from ctxsteward.schemas.recommendation import Slot
+
+from ...observations.observation import MessageSpan, Observation
+from ...observations.transcript import ReplayedTranscript, ReplayedUtterance
+from .calls import ToolStep, is_identifier, is_tool, leaves, steps
+from .episodes import ErrorEpisode, episodes
+from .tasks import RunTask, run_key, task_of
+from .templates import FixTrigger, action, is_hintable
+
+STATEMENTS_EXTRACTOR = "statements/1"
+STATEMENT = "statement"
+"""Attribute of the slot."""
+SLOT = "…"
+MAX_STATEMENTS = 60
+"""Of one run."""
+MAX_ANSWER_CHARS = 20_000
+MAX_SENTENCE_CHARS = 200
+MIN_WORDS = 3
+MAX_NAMES, MAX_NAME_CHARS = 400, 60
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|`[^`\n]{1,80}`|“[^”\n]{1,80}”)(?!\w)")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff<>`{}]")
+
+
+class ToldSentence(NamedTuple):
+    """One sentence of an answer."""
+
+    text: str
+    start: int
+    """In the answer's text, in characters."""
+    stop: int
+    things: tuple[str, ...]
+    """Identifiers of what the answer is about there."""
+
+
+def statements(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
+    """One observation of each skeleton that the answers of a tool have in this run, in order."""
+    found: dict[tuple[str, str], Observation] = {}
+    names: dict[str, None] = {}
+    mended = {episode.failed.position for episode in episodes(replayed) if _is_mended(episode)}
+    for step in steps(replayed):
+        answer = step.answer
+        if answer is None or not is_tool(step.tool) or len(answer.text) > MAX_ANSWER_CHARS:
+            continue
+        if step.position in mended:
+            continue  # the call was written wrong: `errors` tells what helped, and that is no rule of the service
+        _add_names(names, step)
+        for told in _told(step, answer):
+            skeleton = skeleton_of(told.text, tuple(names))
+            key = (step.tool, skeleton)
+            if key in found or len(found) >= MAX_STATEMENTS or not _says_something(skeleton):
+                continue
+            observation = _observation(replayed, step, answer, told, skeleton)
+            if observation is not None:
+                found[key] = observation
+    return tuple(found.values())
+
+
+def _is_mended(episode: ErrorEpisode) -> bool:
+    """Whether all that helped after an error was to write the call otherwise."""
+    told = [(FixTrigger(episode.failed.tool, episode.code, name), advice) for name, advice in episode.fixes]
+    return bool(told) and all(is_hintable(str(trigger), action(advice)) for trigger, advice in told)
+
+
+def skeleton_of(sentence: str, names: Sequence[str] = ()) -> str:
+    """The words of a sentence in lower case, a slot for each value.
+
+    >>> skeleton_of("Fee for 'VIP' guests: 5 % of $300.")
+    'fee for … guests: … % of …'
+    >>> skeleton_of("Ace Lamp is sold out.", ["Ace Lamp"])
+    '… is sold out.'
+    """
+    for name in sorted(names, key=len, reverse=True):
+        if name in sentence:
+            sentence = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", SLOT, sentence)
+    words = (SLOT if _is_value(word) else word for word in _QUOTED.sub(SLOT, sentence).split())
+    return " ".join(words).casefold()
+
+
+def _is_value(word: str) -> bool:
+    return any(map(str.isdigit, word)) or "://" in word or "@" in word.strip("@")
+
+
+def statement(told: Sequence[str], skeleton: str) -> str:
+    """The sentence that several have in common: a slot keeps its value where all have the same.
+
+    >>> statement(["Fee: 5 % of $300.", "Fee: 5 % of $80."], "fee: … % of …")
+    'Fee: 5 % of …'
+    """
+    pattern = re.compile(re.escape(skeleton).replace(r"\ ", r"\s+").replace(SLOT, "(.+?)"), re.IGNORECASE)
+    matches = [found for text in told if (found := pattern.fullmatch(text))]
+    if not matches:
+        return ""
+    first = matches[0]
+    line, at = "", 0
+    for group in range(1, pattern.groups + 1):
+        start, stop = first.span(group)
+        same = all(other[group] == first[group] for other in matches)
+        line, at = line + first.string[at:start] + (first[group] if same else SLOT), stop
+    return " ".join((line + first.string[at:]).split())
+
+
+def _says_something(skeleton: str) -> bool:
+    return len(_WORD.findall(skeleton)) >= MIN_WORDS or len(_CHINESE.findall(skeleton)) >= 2 * MIN_WORDS
+
+
+def _observation(
+    replayed: ReplayedTranscript, step: ToolStep, answer: ReplayedUtterance, told: ToldSentence, skeleton: str
+) -> Observation | None:
+    place = MessageSpan.within(answer.ref, answer.text, told.start, told.stop)
+    if place is None or _UNSAFE.search(told.text):
+        return None
+    task = task_of(replayed)
+    if told.things:
+        digest = hashlib.blake2b("\n".join(sorted(told.things)).encode(), digest_size=6).hexdigest()
+        task = RunTask(f"about {digest}")
+    return Observation(
+        kind="environment",
+        text=f'{step.tool} says "{told.text}"',
+        slot=Slot(subject=step.tool.lower(), attribute=STATEMENT),
+        places=(place,),
+        strength="broad",
+        score=0.5,
+        reach="shared",
+        principal=replayed.principal,
+        tool=step.tool,
+        trigger=f"tool:{step.tool}",
+        cause=skeleton,
+        ts=answer.ts,
+        run=run_key(task),
+        extractor=STATEMENTS_EXTRACTOR,
+    )
+
+
+def _told(step: ToolStep, answer: ReplayedUtterance) -> Iterator[ToldSentence]:
+    """The sentences of an answer: of its JSON, or of the message of a failure."""
+    text = answer.text
+    try:
+        value = json.loads(text) if text.lstrip()[:1] in ("{", "[", '"') else None
+    except (ValueError, RecursionError):
+        value = None
+    if value is None:
+        if step.failure is not None:
+            yield from _sentences(text, text[step.failure.start : step.failure.stop], "", ())
+        return
+    called = () if step.failure else tuple(f"{path}={leaf}" for path, leaf in _called(step) if is_identifier(path))
+    waiting: list[tuple[object, str, tuple[str, ...]]] = [(value, "", ())]
+    while waiting:
+        here, label, things = waiting.pop(0)
+        if isinstance(here, dict):
+            own = (f"{key}={item}" for key, item in here.items() if is_identifier(key) and isinstance(item, str | int))
+            things = tuple(dict.fromkeys((*things, *own)))
+            if not _is_empty_search(here):
+                several = sum(isinstance(item, str) and _says_something(item) for item in here.values()) > 1
+                waiting += [(item, key if several else "", things) for key, item in here.items()]
+        elif isinstance(here, list):
+            waiting += [(item, "", things) for item in here]
+        elif isinstance(here, str):
+            yield from _sentences(text, here, label, things or called)
+
+
+def _called(step: ToolStep) -> Iterator[tuple[str, object]]:
+    for name, value in (step.arguments or {}).items():
+        yield from leaves(value, name)
+
+
+def _is_empty_search(value: dict[str, object]) -> bool:
+    """Whether an object has an empty list or object, and no full one."""
+    parts = [item for item in value.values() if isinstance(item, dict | list)]
+    return bool(parts) and not any(parts)
+
+
+def _sentences(text: str, said: str, label: str, things: tuple[str, ...]) -> Iterator[ToldSentence]:
+    """One string of an answer as a whole, or, where it is long, its sentences, at their places in the answer's text.
+
+    `label`: its key, where several strings stand side by side.
+    """
+    written = [said, json.dumps(said)[1:-1], json.dumps(said, ensure_ascii=False)[1:-1]]
+    form = next((form for form in written if form in text), None)
+    if form is None:
+        return
+    base = text.find(form)
+    spans = [(0, len(said))] if len(said) <= MAX_SENTENCE_CHARS else sentences(said)
+    lead = f"{label.replace('_', ' ')}: " if label else ""
+    for first, last in spans:
+        line = " ".join(said[first:last].split())
+        if MIN_WORDS < len(line) <= MAX_SENTENCE_CHARS:
+            span = (base + first, base + last) if form == said else (base, base + len(form))
+            yield ToldSentence(lead + line, *span, things)
+
+
+def _add_names(names: dict[str, None], step: ToolStep) -> None:
+    """Note the names that a call or its answer gives: values in capitals or with digits."""
+    called = (value for _, value in _called(step) if isinstance(value, str) and _TELLING.search(value))
+    told = (text for text in texts_of(step) if " " in text and all(_TELLING.match(word) for word in text.split()))
+    for name in (*called, *told):
+        if 3 <= len(name) <= MAX_NAME_CHARS and len(names) < MAX_NAMES:
+            names[name] = None
+
+
+def texts_of(step: ToolStep) -> Iterator[str]:
+    """The texts in a JSON answer."""
+    try:
+        waiting: list[object] = [json.loads(step.answer.text)] if step.answer else []
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+        elif isinstance(item, str):
+            yield item
+
+
+_TELLING = re.compile(r"[A-Z0-9]")

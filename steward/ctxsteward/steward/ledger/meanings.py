@@ -1,0 +1,171 @@
+"""What several people mean alike, in words of their own: claims that are near, where no two say the very same.
+
+`reconcile.claims.relation` makes one claim of two only where nothing differs that could matter, because what it joins
+may come into force by itself. Here less is enough, and a person decides. Two claims are as near as the cosine of their
+words and of runs of letters in them, rare ones counting more (`nearness`). Groups grow by average linkage, nearest
+first, while the mean nearness of their claims is at least `NEAR`; of equals the least ids go first, so groups depend
+on the set of claims alone. A group shares a word that is no commonplace, and its claims do not begin with one: what a
+tenth of all speakers says is a move of talk ("thanks") or a word of the trade ("booking").
+
+Source: Sokal and Michener 1958 (average linkage); Salton and Buckley 1988 (term weights).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from ctxsteward.language.words import STOP, term_stem
+
+from ..reconcile.claims import Claim
+from ..reconcile.features import MANNER
+
+NEAR = 0.33
+LEAST_VOICES = 3
+RUN = 4
+"""Letters in a run."""
+MAX_HOLDERS = 400
+"""A word or run of more claims tells none apart."""
+MAX_GROUP = 400
+"""Claims that are near each other by a chain; more are commonplaces."""
+COMMONPLACE_VOICES, COMMONPLACE_SHARE = 12, 0.1
+Weights = Mapping[str, float]
+
+
+def groups_by_meaning(claims: Mapping[str, Claim], voices: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """Ids of claims that belong together, group by group; `voices` says who made each claim.
+
+    Groups of fewer than `LEAST_VOICES` are left out, and so is what begins as a commonplace does.
+    """
+    everybody = len({who for of_claim in voices.values() for who in of_claim})
+    vectors = _vectors({id_: claims[id_] for id_ in voices})
+    holders: dict[str, set[str]] = defaultdict(set)
+    for id_, (words, _) in vectors.items():
+        for word in words:
+            holders[word] |= set(voices[id_])
+    common = {word for word, who in holders.items() if is_commonplace(len(who), everybody)}
+    telling = {id_: vector for id_, vector in vectors.items() if _first_word(claims[id_]) not in common}
+    found = []
+    for near in _chained(telling):
+        for group in _linked(near, telling):
+            heard = {who for id_ in group for who in voices[id_]}
+            held = Counter(word for id_ in group for word in telling[id_][0])
+            shared = [word for word, times in held.items() if 2 * times > len(group) and word not in common]
+            if len(heard) >= LEAST_VOICES and shared:
+                found.append(sorted(group))
+    return sorted(found)
+
+
+def _first_word(claim: Claim) -> str:
+    """What a claim begins with, words of asking and wishing left out."""
+    words = _words_of(token for token in (claim.wording.tokens if claim.wording else ()) if token not in MANNER)
+    return words[0] if words else ""
+
+
+def is_commonplace(voices: int, everybody: int) -> bool:
+    """Whether so many say it, or use a word, that it is a move of talk or a word of the trade rather than a wish."""
+    return voices >= COMMONPLACE_VOICES and voices > COMMONPLACE_SHARE * everybody
+
+
+def _vectors(claims: Mapping[str, Claim]) -> dict[str, tuple[Weights, Weights]]:
+    """Words and runs of letters of each claim, as vectors of length one."""
+    parts = {
+        id_: (words, _runs_of(words))
+        for id_, claim in sorted(claims.items())
+        if claim.wording is not None and (words := _words_of(claim.wording.tokens))
+    }
+    counted = [Counter(part for one in parts.values() for part in set(one[side])) for side in (0, 1)]
+    return {
+        id_: (_weighed(words, counted[0], len(parts)), _weighed(runs, counted[1], len(parts)))
+        for id_, (words, runs) in parts.items()
+    }
+
+
+def _words_of(tokens: Iterable[str]) -> tuple[str, ...]:
+    """Stems of content words; of Chinese, pairs of characters."""
+    every = list(tokens)
+    words = [term_stem(token) for token in every if token.isascii() and token not in STOP]
+    return (*words, *(one + other for one, other in pairwise(every) if not (one.isascii() or other.isascii())))
+
+
+def _runs_of(words: Collection[str]) -> tuple[str, ...]:
+    marked = (f"#{word}#" for word in sorted(words))
+    return tuple(word[at : at + RUN] for word in marked for at in range(max(1, len(word) - RUN + 1)))
+
+
+def _weighed(parts: Sequence[str], held: Mapping[str, int], total: int) -> Weights:
+    counts = Counter(parts)
+    weights = {part: math.log((total + 1) / (held[part] + 0.5)) * (1 + math.log(n)) for part, n in counts.items()}
+    length = math.sqrt(math.fsum(weight * weight for weight in weights.values())) or 1.0
+    return {part: weight / length for part, weight in weights.items()}
+
+
+def nearness(one: tuple[Weights, Weights], other: tuple[Weights, Weights]) -> float:
+    """How near two claims are, 0 to 1."""
+    return (_cosine(one[0], other[0]) + _cosine(one[1], other[1])) / 2
+
+
+def _cosine(one: Weights, other: Weights) -> float:
+    small, large = (one, other) if len(one) <= len(other) else (other, one)
+    return math.fsum(weight * large[part] for part, weight in small.items() if part in large)
+
+
+def _chained(vectors: Mapping[str, tuple[Weights, Weights]]) -> Iterator[list[str]]:
+    """Claims that hang together, or stand alone, by words that few hold."""
+    holders: dict[str, list[str]] = defaultdict(list)
+    for id_, (words, _) in vectors.items():
+        for word in words:
+            holders[word].append(id_)
+    pairs: dict[str, set[str]] = defaultdict(set)
+    for ids in holders.values():
+        if len(ids) <= MAX_HOLDERS:
+            for at, one in enumerate(ids):
+                for other in ids[at + 1 :]:
+                    if other not in pairs[one] and nearness(vectors[one], vectors[other]) >= NEAR:
+                        pairs[one].add(other)
+                        pairs[other].add(one)
+    seen: set[str] = set()
+    for start in vectors:
+        if start in seen:
+            continue
+        chain, waiting = [], [start]
+        seen.add(start)
+        while waiting:
+            chain.append(here := waiting.pop())
+            fresh = pairs[here] - seen
+            seen |= fresh
+            waiting += sorted(fresh)
+        if len(chain) <= MAX_GROUP:
+            yield sorted(chain)
+
+
+def _linked(ids: Sequence[str], vectors: Mapping[str, tuple[Weights, Weights]]) -> list[list[str]]:
+    """Average linkage, the nearest first."""
+    groups: dict[int, list[str]] = {at: [id_] for at, id_ in enumerate(ids)}
+    sums = {
+        (one, other): nearness(vectors[ids[one]], vectors[ids[other]])
+        for one in range(len(ids))
+        for other in range(one + 1, len(ids))
+    }
+    heap = [(-near, *pair) for pair, near in sums.items() if near >= NEAR]
+    heapq.heapify(heap)
+    while heap:
+        _, one, other = heapq.heappop(heap)
+        if one not in groups or other not in groups:
+            continue
+        new = len(ids) + len(ids) - len(groups)
+        joined = groups.pop(one) + groups.pop(other)
+        for third, members in groups.items():
+            total = sums[_pair(one, third)] + sums[_pair(other, third)]
+            sums[_pair(third, new)] = total
+            if total / (len(members) * len(joined)) >= NEAR:
+                heapq.heappush(heap, (-total / (len(members) * len(joined)), *_pair(third, new)))
+        groups[new] = joined
+    return list(groups.values())
+
+
+def _pair(one: int, other: int) -> tuple[int, int]:
+    return (one, other) if one < other else (other, one)
