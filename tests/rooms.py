@@ -35,7 +35,7 @@ def arrows() -> set[tuple[str, str]]:
     names = frozenset(module.name for module in read)
     pairs = {(module.name, other) for module in read for other in imports(module, names)}
     rooms = {(above.partition(".")[0], below.partition(".")[0]) for above, below in pairs}
-    return {(above, below) for above, below in rooms if above != below}
+    return {(above, below) for above, below in rooms if above != below and above in ABOUT}  # `__main__` is no room
 
 
 def picture() -> str:
