@@ -65,8 +65,8 @@ NEWER_WORTH = 1.0
 NEWEST_WORTH = 84.0
 """Of the newest word on a thing that was decided, wanted or forbidden."""
 MOST_LIFT = 15.0
-"""What a statement is worth at most beyond its own worth where it shares little more than a rare word with the older one:
-in talk about one subject that is chance, and without this bound each would be worth more than the one before it."""
+"""What a statement is worth at most beyond its own worth where it shares less than half the words of the older one: in
+talk about one subject that is chance, and without this bound each would be worth more than the one before it."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
