@@ -209,6 +209,12 @@ def test_a_short_statement_on_the_same_rare_thing_is_worth_no_less_than_the_olde
     assert worth["§2"] >= worth["§1"]
 
 
+def test_a_new_value_in_other_words_outlives_the_old_one() -> None:
+    old, new = "Paint code for the nursery: RAL 322.", "We repainted a patch and the nursery is going to be RAL 900."
+    worth = {bullet.citations[0]: bullet.value for bullet in extractive(said(old, new), budget_tokens=500).bullets}
+    assert worth["§2"] > worth["§1"]
+
+
 def test_sentences_that_share_a_rare_word_by_chance_do_not_outdo_each_other() -> None:
     lines = [
         f"We keep the {thing} in Redis for now."

@@ -65,8 +65,8 @@ NEWER_WORTH = 1.0
 NEWEST_WORTH = 84.0
 """Of the newest word on a thing that was decided, wanted or forbidden."""
 MOST_LIFT = 15.0
-"""What a statement is worth at most beyond its own worth where it only may be the newer one: in talk about one subject
-sentences share rare words by chance, and without this bound each would be worth more than the one before it."""
+"""What a statement is worth at most beyond its own worth where it shares less than half the words of the older one: in
+talk about one subject that is chance, and without this bound each would be worth more than the one before it."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
@@ -180,8 +180,10 @@ def _from_statements(
     worths = [standing_worth(statement, share) for statement, share in zip(everything, rarity, strict=True)]
     least = {index: min(NEWEST_WORTH, worths[index] + MOST_LIFT) for index in outcome.beside}
     for newer, olds in outcome.lifts.items():
-        lifted = min(max(worths[old] for old in olds) + NEWER_WORTH, worths[newer] + MOST_LIFT)
-        least[newer] = max(least.get(newer, 0.0), lifted)
+        for old, is_likely in olds.items():
+            worth = worths[old] + NEWER_WORTH
+            lifted = worth if is_likely else min(worth, worths[newer] + MOST_LIFT)
+            least[newer] = max(least.get(newer, 0.0), lifted)
     for old, match in outcome.stale.items():
         least_worth = _least_worth(everything[old], everything[match.newer], worths[old])
         least[match.newer] = max(least.get(match.newer, 0.0), least_worth)

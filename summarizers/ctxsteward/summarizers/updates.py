@@ -83,8 +83,9 @@ class UpdateOutcome(NamedTuple):
 
     stale: dict[int, UpdateMatch]
     """Position of a stale statement → what replaces it."""
-    lifts: dict[int, set[int]]
-    """Position of a statement that may be an update → those of the older ones: it is worth no less."""
+    lifts: dict[int, dict[int, bool]]
+    """Position of a statement that may be an update → those of the older ones, and whether it is a likely one: they
+    share half of the shorter one's words."""
     beside: set[int]
     """Positions of the newest words on standing things: each is worth `extraction.NEWEST_WORTH` at least."""
 
@@ -187,6 +188,9 @@ class UpdateTracker(Generic[S]):
                     return
                 yield old, self._open[old]
 
+    def _lift(self, index: int, old: int, shared: int, words: int) -> None:
+        self.outcome.lifts.setdefault(index, {})[old] = shared >= LEAST_SHARED_FRACTION * words
+
     def _set_beside(self, index: int, statement: PlacedSentence) -> None:
         """Let the newest word on a standing thing stand beside it, whatever it says of it."""
         new = statement.reading
@@ -201,7 +205,7 @@ class UpdateTracker(Generic[S]):
             alike = is_corrected and shared >= LEAST_SHARED_FRACTION * min(before.words, len(new.subject))
             if (rare or alike) and statement.role == before.role == "user" and _size(before.reading) <= BRIEF:
                 # This may be the newest value of what the older one is about.
-                self.outcome.lifts.setdefault(index, set()).add(old)
+                self._lift(index, old, shared, min(before.words, len(new.subject)))
             if not _standing_thing(before, statement):
                 continue
             share = shared / max(1, min(before.words, len(new.subject)))
@@ -235,7 +239,7 @@ class UpdateTracker(Generic[S]):
             if values or _corrects(before, new) or (rare and _chooses_again(placed, statement)):
                 found.append((old, UpdateMatch(index, values)))
             elif self._lifts and _must_outlive(before, new, shared, rare=rare):
-                self.outcome.lifts.setdefault(index, set()).add(old)
+                self._lift(index, old, shared, min(placed.words, size))
         found = _about_one(found, all_rare, new.norms)
         if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
             found += self._nearest(index, statement)

@@ -355,8 +355,7 @@ def test_a_request_that_was_changed_is_a_finding(memory: Store, caplog: pytest.L
     with chat.turn("Which hat?") as turn:
         sent = {**turn.request, "temperature": 0, "messages": [{"role": "system", "content": "Be rude."}]}
         turn.finish("The blue one.", sent=sent)
-    assert "extra_section" in {finding.kind for finding in turn.findings} | {"extra_section"}
-    assert turn.findings
+    assert {finding.kind for finding in turn.findings} == {"altered_text", "missing_section"}
     assert "what was sent is not the envelope" in caplog.text
 
 
