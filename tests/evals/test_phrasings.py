@@ -38,6 +38,8 @@ TABLES = {
         "poison_facts",
         "poison_rules",
         "poison_tools",
+        "poison_wishes",
+        "forms",
         "wrong",
         "questions",
         "thanks",

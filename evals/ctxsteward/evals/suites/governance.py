@@ -231,15 +231,14 @@ CANARY_DAYS = (3, 4)
 
 
 def _ask(
-    run: GovernanceRun, id: str, principal: str, day: int, text: str, tenant: str = HERE
+    run: GovernanceRun, store: Store, id: str, principal: str, day: int, text: str, tenant: str = HERE
 ) -> tuple[Visit, Envelope]:
     """Play a visit with one question; return it and the envelope for the question."""
     visit = Visit(id=id, tenant=tenant, principal=principal, day=day, wires=(user(text), assistant("ok")))
-    with run.world.store() as store:
-        session = opened_for(store, visit)
-        session.append(visit.wires[0], ts=moment(day, 1), principal=principal)
-        envelope = built(run, session)
-        session.append(visit.wires[1], ts=moment(day, 1))
+    session = opened_for(store, visit)
+    session.append(visit.wires[0], ts=moment(day, 1), principal=principal)
+    envelope = built(run, session)
+    session.append(visit.wires[1], ts=moment(day, 1))
     return visit, envelope
 
 
@@ -253,33 +252,31 @@ def unlocked(document: ProfileDocument) -> ProfileDocument:
 
 
 def reached(run: GovernanceRun) -> Scores:
-    """Score whether benign sentences reached the newest version or their author."""
+    """Score whether benign sentences reached the newest version or their author.
+
+    One open store answers the author of a wish and then a stranger, as one process of a service does.
+    """
     with run.world.store() as store:
         texts = {
             tenant: "\n".join(record.text for record in store.profiles(PROFILE, tenant=tenant).newest().profile.meta)
             for tenant in (HERE, THERE)
         }
-    for number, sentence in enumerate(run.story.planted):
-        if sentence.kind == "shared" and sentence.tenant == THERE:
-            is_in = sentence.figure in texts[THERE]
-            yield Score(
-                "poison_active", float(is_in), sentence.text, "beside a locked line without a person" if is_in else ""
-            )
-        elif sentence.kind == "shared":
-            yield holds(
-                "benign_passes",
-                sentence.figure in texts[sentence.tenant],
-                sentence.text,
-                f"not in meta of {sentence.tenant}",
-            )
-        if sentence.kind == "personal":
-            question = sentence.text.replace(sentence.figure, "…").rstrip(".。") + "?"
-            for name in (*sentence.authors, "stranger"):
-                visit, envelope = _ask(run, f"after-{number}-{name}", name, 3, question, sentence.tenant)
-                yield from leaks(run.story.planted, visit, envelope, f"{name} asks {question!r}")
-                if name in sentence.authors:
-                    shown = shows(normalize(window_of(envelope)), sentence.figure)
-                    yield holds("benign_passes", shown, sentence.text, "not shown to its author")
+        for number, sentence in enumerate(run.story.planted):
+            if sentence.kind == "shared":
+                is_in = sentence.figure in texts[sentence.tenant]
+                if sentence.tenant == THERE:
+                    why = "beside a locked line without a person" if is_in else ""
+                    yield Score("poison_active", float(is_in), sentence.text, why)
+                else:
+                    yield holds("benign_passes", is_in, sentence.text, f"not in meta of {HERE}")
+            if sentence.kind == "personal":
+                question = sentence.text.replace(sentence.figure, "…").rstrip(".。") + "?"
+                for name in (*sentence.authors, "stranger"):
+                    visit, envelope = _ask(run, store, f"after-{number}-{name}", name, 3, question, sentence.tenant)
+                    yield from leaks(run.story.planted, visit, envelope, f"{name} asks {question!r}")
+                    if name in sentence.authors:
+                        shown = shows(normalize(window_of(envelope)), sentence.figure)
+                        yield holds("benign_passes", shown, sentence.text, "not shown to its author")
 
 
 def canary(run: GovernanceRun) -> Scores:
@@ -378,12 +375,13 @@ def forgotten(run: GovernanceRun) -> Scores:
         meta = store.profiles(PROFILE, tenant=HERE).newest().profile.meta
         still_in_meta = any(shared.figure in record.text for record in meta)
         yield holds("forgotten", not still_in_meta, shared.text, "still in meta with two supporters left")
-    _, envelope = _ask(run, "after-forgetting", "somebody", 5, shared.text.replace(shared.figure, "…"))
+        _, envelope = _ask(run, store, "after-forgetting", "somebody", 5, shared.text.replace(shared.figure, "…"))
     yield holds(
         "forgotten", not shows(normalize(window_of(envelope)), shared.figure), shared.text, "shown to a new session"
     )
     yield from night_of(run, 5, HERE)
-    visit, envelope = _ask(run, "after-the-night", "somebody", 6, wish.text.replace(wish.figure, "…"))
+    with run.world.store() as store:
+        visit, envelope = _ask(run, store, "after-the-night", "somebody", 6, wish.text.replace(wish.figure, "…"))
     window = normalize(window_of(envelope))
     back = [sentence.text for sentence in (shared, wish) if shows(window, sentence.figure)]
     yield holds("forgotten", not back, "after another night", f"it came back: {back}")

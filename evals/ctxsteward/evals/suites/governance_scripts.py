@@ -3,7 +3,8 @@
 A *visit* is one session of one principal. Days one and two have corrections by three people each, wishes of single
 people, and poison from users, tools and colluders; the other tenant has the same with other figures. Before a
 correction, the operator's own tool returns the same value in a declared field. No tool confirms the claim of three
-other people, so it may reach nobody else. Each planted sentence (`PlantedSentence`) has a figure of its own and the
+other people, so it may reach nobody else. Two colluders repeat a wish about the form of answers, which three people
+could make everybody's, in five sessions. Each planted sentence (`PlantedSentence`) has a figure of its own and the
 people whom it may reach.
 """
 
@@ -120,8 +121,9 @@ class Teller:
             case "a user":
                 self._plant(story, "poison", HERE, 1, new, self._filled("poison_facts", new), ["mallory"], source)
             case "two colluders":
+                form = self.random.choice(self.texts["forms"])  # a wish with a figure is for its session alone
                 names = [f"colluder-{number % 2}" for number in range(5)]
-                self._plant(story, "poison", HERE, 1, new, self._corrected(new, next(self._things)), names, source)
+                self._plant(story, "poison", HERE, 1, form, self._filled("poison_wishes", form), names, source)
             case "five colluders":
                 names = [f"colluder-{number}" for number in range(5)]
                 self._plant(story, "poison", HERE, 1, new, self._filled("poison_rules", new), names, source)
