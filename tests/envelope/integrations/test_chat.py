@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +14,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, model_tools, open_store, what_was_dropped
-from ctxsteward.envelope.envelope import PROVIDERS
+from ctxsteward.envelope.envelope import PROVIDERS, Envelope
+from ctxsteward.envelope.history.session import Session
 from ctxsteward.envelope.integrations.answers import ANSWERS
 from ctxsteward.envelope.integrations.chat import Chat, Turn
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas import BudgetExceeded, Erased, InputError, InvalidMessage, ReferenceNotFound, ToolCallPart
-from ctxsteward.schemas.errors import Conflict
+from ctxsteward.schemas.errors import Conflict, InputTooLarge
 from ctxsteward.store.erasure.forget import forget
 
 from ...model_server import ModelServer, Reply, SeenRequest, Wire
@@ -511,6 +513,124 @@ def test_an_async_turn_that_is_cancelled_while_it_opens_leaves_the_chat_free(mem
     assert [role for role, _ in said(chat)] == ["user", "user", "assistant"]
 
 
+@pytest.mark.parametrize("how", ["a timeout", "another task fails"])
+def test_a_turn_that_opens_while_the_event_loop_ends_leaves_the_chat_free(
+    how: str, memory: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    chat = chat_of(memory)
+    building, ending = threading.Event(), threading.Event()
+    session_append = chat.session.append
+
+    def slow(*args: Any, **more: Any) -> Any:
+        building.set()
+        ending.wait(10)
+        return session_append(*args, **more)
+
+    chat.session.append = slow  # type: ignore[method-assign]
+
+    async def main() -> None:
+        opening = asyncio.create_task(chat.turn("Hello?").__aenter__())
+        await asyncio.to_thread(building.wait, 10)
+        asyncio.get_running_loop().call_later(0.1, ending.set)
+        if how == "a timeout":
+            await asyncio.wait_for(opening, 0.01)
+        raise Timeout
+
+    with pytest.raises((Timeout, TimeoutError)):
+        asyncio.run(main())  # waits for the thread
+    chat.session.append = session_append  # type: ignore[method-assign]
+    assert caplog.text == ""
+    with chat.turn("Hello again?") as turn:
+        turn.finish("Hello.")
+
+
+def test_a_reply_is_not_kept_where_a_message_came_while_its_request_was_built(memory: Store) -> None:
+    chat = chat_of(memory)
+    build = chat.builder.build
+
+    class Interrupted(EnvelopeBuilder):
+        def build(self, session: Session, *args: Any, **more: Any) -> Envelope:
+            envelope = build(session, *args, **more)
+            session.append({"role": "user", "content": "And which shoes?"})
+            return envelope
+
+    chat.builder = Interrupted("gpt-4o")
+    with pytest.raises(Conflict), chat.turn("Which hat?") as turn:
+        turn.finish("The blue one.")
+    assert said(chat) == [("user", "Which hat?"), ("user", "And which shoes?")]
+
+
+def test_a_result_that_cannot_be_kept_is_answered_again(memory: Store) -> None:
+    chat = chat_of(memory, tools=[CHAT_TOOL])
+    with chat.turn("Where?") as turn:
+        for call, result in zip(turn.finish(CALLING["openai-chat"]), ("x" * 17_000_000, "shipped"), strict=True):
+            turn.answer(call, result)
+        with pytest.raises(InputTooLarge):
+            _ = turn.request
+        turn.answer("c1", "too long to show")
+        assert "too long to show" in json.dumps(turn.request)
+        with pytest.raises(InputError, match="no call of a tool 'c1' waits"):
+            turn.answer("c1", "lost")
+        turn.finish("It was shipped.")
+    assert [role for role, _ in said(chat)] == ["user", "assistant", "tool", "tool", "assistant"]
+
+
+def test_calls_with_one_id_are_answered_in_their_order(memory: Store) -> None:
+    chat = chat_of(memory, tools=[CHAT_TOOL])
+    same = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    with chat.turn("Where?") as turn:
+        for call, result in zip(
+            turn.finish({"role": "assistant", "tool_calls": [same, same]}), ("lost", "found"), strict=True
+        ):
+            turn.answer(call, result)
+        _ = turn.request
+        turn.finish("It was found.")
+    assert [result.text for entry in chat.session.entries() for result in entry.message.tool_results] == [
+        "lost",
+        "found",
+    ]
+
+
+def test_arguments_that_cannot_be_compared_cost_no_reply(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
+    chat = chat_of(memory)
+    with chat.turn("Which hat?") as turn:
+        turn.finish("The blue one.", sent={**turn.request, "response_format": Misuse})
+    assert said(chat)[-1] == ("assistant", "The blue one.")
+    assert "could not compare what was sent with the envelope" in caplog.text
+
+
+CALL_CUT_OFF = [
+    {"type": "message_start", "message": {"usage": {"input_tokens": 4}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t1", "name": "look"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"at": "sh'}},
+    {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}},
+    {"type": "message_stop"},
+]
+BROKEN: dict[str, tuple[str, object]] = {
+    "a call cut off at max_tokens": ("anthropic", CALL_CUT_OFF),
+    "a block without its start": ("anthropic", CALL_CUT_OFF[2:]),
+    "a start without its message": ("anthropic", [{"type": "message_start"}]),
+    "a choice that is null": ("openai-chat", [{"choices": [None]}]),
+    "an end without its response": ("openai-responses", [{"type": "response.completed"}]),
+    "a candidate that is null": ("gemini", [{"candidates": [None]}]),
+    "choices that are a number": ("openai-chat", {"choices": 3}),
+    "choices by name": ("openai-chat", {"choices": {"first": 1}}),
+    "output that is a number": ("openai-responses", {"status": "completed", "output": 3}),
+    "candidates that are text": ("gemini", {"candidates": ["Hello."]}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_of_an_answer_in_a_broken_form_nothing_is_kept(name: str, memory: Store) -> None:
+    provider, answer = BROKEN[name]
+    chat = chat_of(memory, provider)
+    with chat.turn("Which hat?") as turn:
+        with pytest.raises(InputError, match=f"the answer of {provider} broke off, or has another form"):
+            list(turn.stream(answer)) if isinstance(answer, list) else turn.finish(answer)
+        turn.finish(REPLIES[provider])
+    assert said(chat)[-1] == ("assistant", "The blue one.")
+
+
 class Misuse(NamedTuple):
     act: Callable[[Chat], object]
     says: str
@@ -548,6 +668,13 @@ def _request_too_early(chat: Chat) -> None:
     with chat.turn("Hello?") as turn:
         turn.finish(CALLING["openai-chat"])
         _ = turn.request
+
+
+def _stale_request(chat: Chat) -> None:
+    with chat.turn("Hello?") as turn:
+        for call in turn.finish(CALLING["openai-chat"]):
+            turn.answer(call, "shipped")
+        turn.finish("Hello.")
 
 
 def _answer_unknown(chat: Chat) -> None:
@@ -592,6 +719,10 @@ MISUSE = {
         lambda chat: _in(chat, lambda turn: [turn.finish(CALLING["openai-chat"]), turn.finish("Hello.")]),
         "the turn of chat 's' at §1 has that reply already; call turn.answer(call, result) for each of turn.calls "
         "(look, look), and send turn.request again",
+    ),
+    "a request that is sent without its results": Misuse(
+        _stale_request,
+        "the turn of chat 's' at §1 has that reply already; send turn.request again: it holds the results",
     ),
     "two open turns": Misuse(
         _two_open,

@@ -87,12 +87,12 @@ def read_reply(provider: Provider, reply: object) -> CompleteAnswer:
     if "role" in body and "type" not in body:
         if body["role"] not in ("assistant", "model"):
             raise InputError(f"the reply is a message of role {body['role']!r:.40}; pass what the client returned")
-        return _complete(CompleteAnswer((body,) if body["role"] == "model" else _kept(body)), provider)
+        return _complete(lambda: CompleteAnswer((body,) if body["role"] == "model" else _kept(body)), provider)
     if form.field not in body:
         named = [other for other, known in ANSWERS.items() if known.field in body]
         whose = f"it looks like one of {named[0]}: write chat(…, provider={named[0]!r})" if named else "pass it whole"
         raise InputError(f"the reply has no `{form.field}`, so it is no answer of {provider}; {whose}")
-    return _complete(form.whole(body), provider)
+    return _complete(lambda: form.whole(body), provider)
 
 
 def read_stream(provider: Provider, chunks: Sequence[object]) -> CompleteAnswer:
@@ -100,10 +100,15 @@ def read_stream(provider: Provider, chunks: Sequence[object]) -> CompleteAnswer:
     if all(isinstance(chunk, str) for chunk in chunks):
         return read_reply(provider, "".join(map(str, chunks)))
     bodies = [body for chunk in chunks if (body := plain_body(chunk)) is not None]
-    return _complete(ANSWERS[provider].assemble(bodies), provider)
+    return _complete(lambda: ANSWERS[provider].assemble(bodies), provider)
 
 
-def _complete(answer: CompleteAnswer | None, provider: Provider) -> CompleteAnswer:
+def _complete(read: Callable[[], CompleteAnswer | None], provider: Provider) -> CompleteAnswer:
+    # A body in another form, and a call whose arguments were cut off at max_tokens, fail in many ways.
+    try:
+        answer = read()
+    except (AttributeError, LookupError, TypeError, ValueError):
+        answer = None
     if answer is None:
         raise InputError(f"the answer of {provider} broke off, or has another form; nothing of it is kept: ask again")
     if not answer.messages:

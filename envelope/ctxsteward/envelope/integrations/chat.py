@@ -32,6 +32,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -180,7 +181,7 @@ class Turn:
         """Built, and not finished yet."""
         self._request: Wire = {}
         self._stands_at = 0
-        """Messages in the log when the call was built."""
+        """Messages that the call's envelope is built from."""
         self._unwritten: Sequence[Wire] = ()
         """A reply with calls, until all its results are there."""
         self._results: list[tuple[ToolCallPart, str | None]] = []
@@ -211,11 +212,18 @@ class Turn:
             raise InputError(f"{self._where} ended without a reply; {self._next_step}")
 
     async def __aenter__(self) -> Turn:
-        opening = asyncio.ensure_future(asyncio.to_thread(self.__enter__))
+        opened: Future[None] = Future()
+
+        def enter() -> Turn:
+            try:
+                return self.__enter__()
+            finally:
+                opened.set_result(None)
+
         try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:  # the thread goes on: close what it opens
-            opening.add_done_callback(self._close_opened)
+            return await asyncio.shield(asyncio.to_thread(enter))
+        except asyncio.CancelledError:  # the thread goes on, even after the event loop: it closes the turn
+            opened.add_done_callback(lambda _: self._close())
             raise
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -252,16 +260,19 @@ class Turn:
         return self._passed_on_async(chunks, sent) if hasattr(chunks, "__aiter__") else self._passed_on(chunks, sent)
 
     def answer(self, call: ToolCallPart | str, result: object) -> None:
-        """Answer a call of a tool, or the one with this id; what is no text is given as JSON."""
+        """Answer a call of a tool, or the one with this id; what is no text is given as JSON.
+
+        A second answer takes the place of the first, until `request` appends it: it may be too large to keep.
+        """
         self._check_open()
-        for index, (waiting, known) in enumerate(self._results):
-            if known is None and call in (waiting, waiting.id):
-                text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-                self._results[index] = waiting, text
-                return
-        ids = ", ".join(f"{waiting.name} ({waiting.id})" for waiting in self.calls) or "none"
-        named = call if isinstance(call, str) else getattr(call, "id", type(call).__name__)
-        raise InputError(f"no call of a tool {named!r:.60} waits in this turn; waiting: {ids}")
+        places = [place for place, (known, _) in enumerate(self._results) if call in (known, known.id)]
+        if not places:
+            ids = ", ".join(f"{waiting.name} ({waiting.id})" for waiting in self.calls) or "none"
+            named = call if isinstance(call, str) else getattr(call, "id", type(call).__name__)
+            raise InputError(f"no call of a tool {named!r:.60} waits in this turn; waiting: {ids}")
+        place = next((place for place in places if self._results[place][1] is None), places[0])
+        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+        self._results[place] = self._results[place][0], text
 
     # -- what came of it ----------------------------------------------------------------------------------------
 
@@ -330,6 +341,8 @@ class Turn:
         if self.calls:
             names = ", ".join(call.name for call in self.calls)
             return f"call turn.answer(call, result) for each of turn.calls ({names}), and send turn.request again"
+        if self._results:
+            return "send turn.request again: it holds the results"
         return "call turn.finish(reply) inside the block"
 
     def _check_open(self) -> None:
@@ -353,10 +366,6 @@ class Turn:
             self._state = "closed"
         self.chat._end(self)
 
-    def _close_opened(self, opening: asyncio.Future[Turn]) -> None:
-        if opening.exception() is None:
-            self._close()
-
     def _append_user(self) -> bool:
         """Append the user's message; False where it was appended and answered before."""
         session = self.chat.session
@@ -378,7 +387,7 @@ class Turn:
         self._write(self._unwritten)
         chat = self.chat
         envelope = chat.builder.build(chat.session)
-        self._stands_at = len(chat.session)
+        self._stands_at = int(envelope.metrics["messages"])
         self._call = SessionCall(
             session=chat.session,
             envelope=envelope,
@@ -416,7 +425,10 @@ class Turn:
             except InputError as error:
                 call.usage = None
                 _log.warning("could not read the usage report: %s", error)
-        call.audit(self.chat.provider)
+        try:
+            call.audit(self.chat.provider)
+        except InputError as error:
+            _log.warning("could not compare what was sent with the envelope: %s", error)
 
     def _write(self, messages: Sequence[Wire]) -> None:
         """Append a reply and its results, if the log still ends where the call was built."""
