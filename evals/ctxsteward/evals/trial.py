@@ -36,6 +36,7 @@ from ctxsteward.envelope.transcripts.files import formats_with, read_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.schemas import ContextError, InputError, Message
 from ctxsteward.schemas.message import Wire
+from ctxsteward.store.names import checked_name
 
 from .canaries import normalize, shows
 from .cost import everything
@@ -248,6 +249,7 @@ def _read(paths: Sequence[str | Path]) -> tuple[list[Transcript], list[SkippedFi
     for file in files:
         try:
             for transcript in read_transcripts(file):
+                checked_name("session", transcript.session)
                 wires = [entry.wire for entry in transcript.entries()]
                 has_reply = any(wire.get("role") in REPLY_ROLES for wire in wires[1:])
                 silent += not has_reply
@@ -276,7 +278,8 @@ def _budgets(longest_tokens: int) -> tuple[int, ...]:
 def _budgets_of(dynamic_tokens: int, is_tool_loop: bool) -> Budgets:
     if not is_tool_loop:
         return Budgets(dynamic_tokens=dynamic_tokens)
-    return Budgets(dynamic_tokens=dynamic_tokens, arrival_cap_tokens=int(WHOLE_RESULTS * dynamic_tokens))
+    whole_tokens = max(16, int(WHOLE_RESULTS * dynamic_tokens))  # the least that `Budgets` takes
+    return Budgets(dynamic_tokens=dynamic_tokens, arrival_cap_tokens=whole_tokens)
 
 
 def _asks(transcript: Transcript, wires: Sequence[Wire]) -> list[DraftedAsk]:
