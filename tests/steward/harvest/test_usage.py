@@ -135,7 +135,6 @@ def test_what_people_said_is_judged_by_words_or_not_at_all(
 
 WISHES: dict[str, tuple[str, str]] = {
     "metric": ("Please always answer in metric units.", "preference"),
-    "aisle": ("I always prefer aisle seats on flights.", "preference"),
     "no emojis": ("Never use emojis.", "preference"),
     "公制": ("请以后都用公制单位。", "preference"),
     "不用表情": ("以后不要用表情符号。", "preference"),
@@ -203,14 +202,14 @@ REPEATED: list[tuple[str, str, tuple[tuple[Role, str], ...], str]] = [
     ),
     (
         "an objection",
-        "aisle",
-        ((USER, "Book it"), (ASSISTANT, "Booked a window seat."), (USER, "No, I always prefer aisle seats.")),
+        "metric",
+        ((USER, "How far?"), (ASSISTANT, "3 miles."), (USER, "No, always answer in metric units.")),
         "contradicted",
     ),
     (
         "the answer to a question",
-        "aisle",
-        ((USER, "Book it"), (ASSISTANT, "Which one do you want?"), (USER, "I always prefer aisle seats.")),
+        "metric",
+        ((USER, "How far?"), (ASSISTANT, "Which one do you want?"), (USER, "Always answer in metric units.")),
         "unjudged",
     ),
     (

@@ -61,8 +61,8 @@ def test_what_a_tool_or_the_assistant_only_says_again_stays_the_person_s(text: s
             id="another value",
         ),
         pytest.param(
-            "Do you prefer aisle seats or window seats on flights?",
-            "I always prefer aisle seats on flights.",
+            "Would you like short answers or long answers?",
+            "Always keep your answers short.",
             id="an answer",
         ),
         pytest.param("Baggage allowance: 20 kg.", "No, the baggage allowance is 23 kg, not 20 kg.", id="a correction"),

@@ -1,4 +1,4 @@
-"""Wishes: how many are found, what is never one, how far each reaches, which slot it takes."""
+"""Wishes: which are kept, what is never one, how far each reaches, which slot it takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope.transcripts.files import read_transcripts
-from ctxsteward.steward.harvest.harvester import HARVESTERS
+from ctxsteward.steward.harvest.harvester import HARVESTERS, lasting
 from ctxsteward.steward.harvest.people.utterances import listen
 from ctxsteward.steward.ingest.replayer import replay, said_in
 
@@ -24,44 +24,24 @@ def is_strict(text: str) -> bool:
     return "strict" in strengths(text, "preferences")
 
 
-def share(texts: list[str], *wanted: str) -> float:
-    return sum(bool(strengths(text, "preferences") & set(wanted)) for text in texts) / len(texts)
-
-
-# -- how many --------------------------------------------------------------------------------------------------------
+# -- which are kept --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sets", BOTH)
-def test_most_standing_wishes_are_strict(sets: object) -> None:
-    """0.8 is the bar; these sets were written beside the cues, so they must give more."""
-    for name in ("DURABLE", "LATER_DURABLE", "LAST_DURABLE"):
-        texts = getattr(sets, name)
-        assert share(texts, "strict") >= 0.85, name
+def test_what_somebody_likes_does_or_asks_for_once_is_for_nobody_else(sets: object) -> None:
+    texts = [*getattr(sets, "WEAK"), *getattr(sets, "STANDING", ())]  # noqa: B009
+    assert [text for text in texts if lasting(found(text, "preferences"))] == []
 
 
-@pytest.mark.parametrize("text", said_zh.STANDING)
-def test_what_somebody_has_long_done_or_liked_needs_no_company(text: str) -> None:
-    (seen,) = found(text, "preferences")
-    assert (seen.kind, seen.strength, seen.reach) == ("preference", "strict", "session")
-    is_aversion = any(word in text for word in ("不喜欢", "不爱", "讨厌", "反感"))
-    assert seen.polarity == ("negative" if is_aversion else "positive")
+@pytest.mark.parametrize("sets", BOTH)
+def test_of_standing_wishes_those_about_form_alone_are_for_everybody(sets: object) -> None:
+    texts = [text for name in ("DURABLE", "LATER_DURABLE", "LAST_DURABLE") for text in getattr(sets, name)]
+    assert [text for text in texts if lasting(found(text, "preferences"))] == getattr(sets, "FOR_EVERYBODY")  # noqa: B009
 
 
 @pytest.mark.parametrize("text", said_zh.NOT_STANDING)
 def test_what_only_looks_long_liked_gives_nothing_strict(text: str) -> None:
     assert "strict" not in strengths(text, "preferences")
-
-
-@pytest.mark.parametrize("sets", BOTH)
-def test_nearly_every_wish_is_seen(sets: object) -> None:
-    texts = [*getattr(sets, "DURABLE"), *getattr(sets, "WEAK"), *getattr(sets, "LATER_DURABLE")]  # noqa: B009
-    assert share(texts, "strict", "broad") >= 0.95
-
-
-@pytest.mark.parametrize("sets", BOTH)
-def test_a_liking_or_a_request_needs_company(sets: object) -> None:
-    texts = getattr(sets, "WEAK")  # noqa: B009
-    assert [text for text in texts if "strict" in strengths(text, "preferences")] == []
 
 
 @pytest.mark.parametrize("text", [*said_en.NONE, *said_en.LATER_NONE, *said_en.LAST_NONE])
@@ -155,6 +135,6 @@ def test_modality_and_amount_are_told() -> None:
 
 
 def test_what_is_about_health_or_faith_is_sensitive() -> None:
-    assert {seen.sensitivity for seen in found("I'm allergic to peanuts.", "preferences")} == {"sensitive"}
-    assert {seen.sensitivity for seen in found("我只吃清真食品。", "preferences")} == {"sensitive"}
+    assert {seen.sensitivity for seen in found("Always plan my meals for diabetes.", "preferences")} == {"sensitive"}
+    assert {seen.sensitivity for seen in found("以后都给我订清真餐。", "preferences")} == {"sensitive"}
     assert {seen.sensitivity for seen in found("Never use emojis.", "preferences")} == {"none"}

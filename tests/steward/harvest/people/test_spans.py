@@ -57,8 +57,8 @@ def test_a_span_stands_behind_what_takes_several_bytes() -> None:
 
 
 def test_what_is_too_short_to_stand_alone_is_quoted() -> None:
-    (seen,) = found("我吃素。", "preferences")
-    assert seen.text == "用户说：「我吃素。」"
+    (seen,) = found("不要表情！", "preferences")
+    assert seen.text == "用户说：「不要表情！」"
     (seen,) = found(talk(said("Ann: No jargon!", speaker="Ann")), "preferences")
     assert seen.text == "Ann: No jargon!"
 

@@ -12,11 +12,10 @@ about the task ("this one", a date, a booking's code), so doubt means the sessio
 **Topic.** A wish has a slot, and value, polarity and modality where they are stated. Two wordings of one wish share a
 slot, and the opposite wish shares it with the other polarity. What names the slot:
 
-1. the row of the cue (``strength:attribute`` of a `CueTable`), where it names an attribute;
-2. else a word of the list `topics`: "aisle" is about the seat, "emojis" about emojis, 简短 about the length of answers.
+1. a word of the list `topics`: "aisle" is about the seat, "emojis" about emojis, 简短 about the length of answers.
    An entry gives the attribute; the value in one spelling for all wordings and both languages (None: the topic itself
    is wanted or not); and, for ambiguous words, others of which one must stand in the sentence as well;
-3. else the head noun of the wish.
+2. else the head noun of the wish.
 
 **Line.** It is the speaker's own, with the speaker's name before it where the transcript gives one, so that "I" has a
 referent; a sentence too short to stand alone is quoted in a few words of ours, one too long is cut at clauses around
@@ -95,48 +94,11 @@ class ClaimTopic:
 
 def topic_of(match: CueMatch, sentence: Sentence) -> ClaimTopic:
     """The topic of a wish."""
-    stated = match.text_of("v", sentence.text) or match.text_of("w", sentence.text)
     about = match.start_of("o") if "o" in match.found.re.groupindex else match.found.start()
     cue = sentence.low[match.found.start() : min(match.found.end(), about + 12)]
     polarity: Polarity = "negative" if _NEGATIVE.search(cue) else "positive"
-    modality = _modality(match, cue)
-    attribute = match.attribute
-    if attribute in ("favorite", "preferred"):
-        return _of_kind(match, sentence, attribute, stated)
-    if attribute is not None:
-        value = None if stated is None else value_for(attribute, stated)
-        return ClaimTopic(
-            attribute=attribute,
-            cardinality="one" if attribute in ONE else "many",
-            value=value,
-            polarity="negative" if attribute == "name" and polarity == "negative" else "positive",
-            modality=modality,
-        )
+    modality: Modality = "must_not" if _MUST_NOT.search(cue) else "must" if _MUST.search(cue) else "should"
     return _of_object(sentence, about, match.found.end(), polarity, modality)
-
-
-def _modality(match: CueMatch, cue: str) -> Modality:
-    if match.label in ("standing", "complaint"):
-        if _MUST_NOT.search(cue):
-            return "must_not"
-        if _MUST.search(cue):
-            return "must"
-    return "should"
-
-
-def _of_kind(match: CueMatch, sentence: Sentence, family: str, stated: str | None) -> ClaimTopic:
-    """``my favourite EDITOR is Helix``: the kind names the slot, the value fills it."""
-    kind = (match.text_of("t", sentence.low) or "").removeprefix("首选").removeprefix("默认").strip("的 ")
-    head = stem(kind.split()[-1]) if kind.isascii() and kind else kind
-    head = "color" if head in ("colour", "颜色") else head
-    attribute = f"favorite:{head or 'thing'}" if family == "favorite" else head or "preference"
-    return ClaimTopic(
-        attribute=attribute,
-        cardinality="one",
-        value=None if stated is None else value_of(stated),
-        polarity="positive",
-        modality="should",
-    )
 
 
 def _of_object(sentence: Sentence, start: int, stop: int, polarity: Polarity, modality: Modality) -> ClaimTopic:
@@ -212,18 +174,6 @@ def is_form_alone(attribute: str, text: str, *, has_amount: bool) -> bool:
 def value_of(text: str) -> str:
     """A stated value in the form in which two compare: no quotes, no end mark, one blank between words."""
     return " ".join(text.strip(" \t\"'“”‘’「」.,!?。，！？；;").split())[:MAX_VALUE_CHARS] or text[:MAX_VALUE_CHARS]
-
-
-def value_for(attribute: str, text: str) -> str:
-    """`value_of` in one spelling where several are known: ``peanuts``, ``peanut``; ``法语``, ``French``."""
-    value = value_of(text)
-    for known, spelled, _ in filter(None, map(ENGLISH_TOPICS.get, value.lower().split())):
-        if known == attribute and spelled:
-            return spelled
-    chinese = CHINESE_TOPICS.get(value)
-    if chinese is not None and chinese[0] == attribute and chinese[1]:
-        return chinese[1]
-    return stem(value.lower()) if attribute == "allergy" and value.isascii() else value
 
 
 def _amount(text: str) -> tuple[int | float, str | None] | None:

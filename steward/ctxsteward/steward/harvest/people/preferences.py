@@ -2,9 +2,9 @@
 
 A standing wish ("from now on", "never", 以后都) is strict. One that is about the form of answers alone ("never use
 emojis") may hold for everybody, where enough others say the same; any other is its speaker's own and is not kept. A
-plain preference is strict too, but inside a task it is taken as meant for that task. A liking or a request is broad. So
-is a complaint ("stop asking"), which is about what was just done, but for one about form. What is asked, supposed,
-reported, denied or meant in irony gives nothing strict, and mostly nothing at all.
+complaint ("stop asking"), which is about what was just done, is broad, but for one about form. What is asked, supposed,
+reported, denied or meant in irony gives nothing strict, and mostly nothing at all. What somebody likes or is has no cue
+here: it is for its speaker alone.
 
 Source: the state design (gates by kind and scope); the measured cue lists of the layered-envelope design.
 """
@@ -39,7 +39,7 @@ MAX_CHARS = 400
 _JOINED = re.compile(r"(?:and|so|but|because|to|then|also)\b")
 _TOLD = re.compile(r"(?:\w+,? )?(?:they|it|he|she|we|we'll|those|these|this|that|the|people|who|i'll)\b")
 """A sentence about others: "they … and always remind me" wishes for nothing."""
-SCORES = {"standing": 0.95, "stated": 0.8, "weak": 0.4}
+SCORES: dict[Strength, float] = {"strict": 0.95, "broad": 0.4}
 
 
 def preferences(sentences: Sequence[Sentence]) -> list[Observation]:
@@ -64,14 +64,13 @@ def _wish(sentence: Sentence) -> Observation | None:
 
 def _read(match: CueMatch, sentence: Sentence) -> Observation | None:
     reason = doubt(sentence, match.cue_start)
-    label = "standing" if match.label == "complaint" else match.label
-    if reason is not None and (reason not in WEAKENS or (label == "standing" and reason == "document")):
+    if reason is not None and (reason not in WEAKENS or reason == "document"):
         return None
     if _JOINED.match(match.found.group()) and _TOLD.match(sentence.low):
         return None
     topic = topic_of(match, sentence)
-    is_weak = label == "weak" or (match.label == "complaint" and topic.attribute not in FORM)
-    strength: Strength = "broad" if reason or is_weak else "strict"
+    is_of_case = match.label == "complaint" and topic.attribute not in FORM
+    strength: Strength = "broad" if reason or is_of_case else "strict"
     text = in_one_line(sentence, match.found.start(), match.found.end())
     if text is None:
         return None
@@ -81,13 +80,13 @@ def _read(match: CueMatch, sentence: Sentence) -> Observation | None:
         text=text,
         topic=topic,
         strength=strength,
-        score=SCORES["weak" if strength == "broad" else label],
-        reach=_reach(label, topic, sentence, strength),
+        score=SCORES[strength],
+        reach=_reach(topic, sentence, strength),
         extractor=PREFERENCES_EXTRACTOR,
     )
 
 
-def _reach(label: str, topic: ClaimTopic, sentence: Sentence, strength: Strength) -> Reach:
+def _reach(topic: ClaimTopic, sentence: Sentence, strength: Strength) -> Reach:
     """Everybody, for a strict wish about the form of answers alone, of no task and no project; else the session."""
     has_amount = topic.value is not None and topic.unit is not None
     if strength != "strict" or not is_form_alone(topic.attribute, sentence.text, has_amount=has_amount):
@@ -96,5 +95,4 @@ def _reach(label: str, topic: ClaimTopic, sentence: Sentence, strength: Strength
         return "session"
     if sentence.talk.project and is_of_project(sentence):
         return "session"
-    is_of_task = is_local(sentence, strictly=label == "standing") or (label != "standing" and sentence.is_task)
-    return "session" if is_of_task else "shared"
+    return "session" if is_local(sentence, strictly=True) else "shared"
