@@ -159,7 +159,7 @@ def legend(trial: Trial) -> list[str]:
     resolve = (
         f"their {originals:,} originals all resolve" if not unresolved else f"{unresolved:,} originals do not resolve"
     )
-    abouts = {**columns_of(trial)}
+    abouts = columns_of(trial)
     abouts["lost"] += f"; {resolve}" if originals else ""
     if trial.dollars_per_million is None:
         abouts["cost"] += ", in tokens at full price"
@@ -170,13 +170,9 @@ def page(trial: Trial) -> str:
     """Return the result as one HTML file."""
     columns = [*(f"{row.dynamic_tokens:,}" for row in trial.budgets), EVERYTHING]
     priced = [*(row.bill.priced for row in trial.budgets), trial.everything.priced]
-    cents = [(name, trial.dollars(tokens)) for name, tokens in zip(columns, priced, strict=True)]
-    if trial.dollars_per_million is None:
-        chart = bars(
-            "Cost in tokens at full price", [Bar(name, (round(at),)) for name, at in zip(columns, priced, strict=True)]
-        )
-    else:
-        chart = bars("Cost in cents", [Bar(name, (round(100 * (dollars or 0)),)) for name, dollars in cents])
+    price = trial.dollars_per_million
+    title, cents = ("Cost in tokens at full price", 1.0) if price is None else ("Cost in cents", price / 10_000)
+    chart = bars(title, [Bar(name, (round(cost * cents),)) for name, cost in zip(columns, priced, strict=True)])
     return render(
         "trial.html.j2",
         title="ctxsteward try",
