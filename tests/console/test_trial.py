@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -73,6 +76,67 @@ def test_a_price_may_be_named_and_stays_out_where_none_is_known() -> None:
     assert "claude-sonnet-5: no price known; --price names it." in unknown
     assert "in tokens at full price" in unknown
     assert "$" not in unknown
+
+
+def refused(*args: str) -> str:
+    result = CliRunner().invoke(cli, ["try", *args])
+    assert result.exit_code != 0
+    return str(result.exception) + result.output
+
+
+def hello(path: Path) -> Path:
+    path.write_text('[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]')
+    return path
+
+
+@pytest.mark.parametrize("price", ["nan", "inf", "1e400", "-1"])
+def test_a_price_that_is_no_price_is_refused(price: str) -> None:
+    assert "--price" in refused(DEMO, "--price", price)
+
+
+def test_the_page_is_never_written_over_a_transcript(tmp_path: Path) -> None:
+    chat = hello(tmp_path / "chat.json")
+    before = chat.read_text()
+    (tmp_path / "link.html").symlink_to(chat)
+    for name in ("chat.json", "link.html"):
+        assert "this is one of the transcripts" in refused(str(tmp_path), "--html", str(tmp_path / name))
+    assert chat.read_text() == before
+
+
+def test_a_page_that_cannot_be_written_costs_no_figures(tmp_path: Path) -> None:
+    chat = hello(tmp_path / "chat.json")
+    assert "Recommended: " in refused(str(chat), "--html", "/dev/full")
+
+
+def test_names_that_are_no_unicode_reach_every_output(tmp_path: Path) -> None:
+    hello(tmp_path / "chat.json")
+    (tmp_path / os.fsdecode(b"\xff.json")).write_text("{}")
+    page = tmp_path / "page.html"
+    run = [sys.executable, "-m", "ctxsteward", "try", str(tmp_path)]
+    variables = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    shown = subprocess.run([*run, "--html", str(page)], env=variables, capture_output=True, text=True, check=True)
+    assert "left out: " in shown.stderr
+    assert "\\udcff.json" in page.read_text(encoding="utf-8")
+    told = subprocess.run([*run, "--json"], env=variables, capture_output=True, text=True, check=True)
+    assert "\udcff.json" in json.loads(told.stdout)["skipped"][0]["path"]
+
+
+def test_text_of_transcripts_is_no_markup_on_the_page(tmp_path: Path) -> None:
+    evil = "<script>alert('KX-1')</script>"
+    (tmp_path / f"{evil.replace('/', '-')}.json").write_text(json.dumps({"name": evil}))
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": json.dumps({"at": evil})}}
+    wires: list[Any] = [
+        {"role": "user", "content": evil},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": f"</td>{evil} alert.KX-1"},
+        {"role": "assistant", "content": evil},
+    ]
+    (tmp_path / f"run{evil.replace('/', '-')}.json").write_text(json.dumps(wires))
+    path = tmp_path / "page.html"
+    run(str(tmp_path), "--html", str(path))
+    text = path.read_text(encoding="utf-8")
+    assert "&lt;script&gt;" in text
+    assert "<script" not in text
 
 
 def test_files_that_are_left_out_are_named_on_stderr(tmp_path: Path) -> None:

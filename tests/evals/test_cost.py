@@ -97,6 +97,14 @@ def test_a_folder_is_its_transcripts_in_order(tmp_path: Path) -> None:
     ]
 
 
+def test_a_file_that_is_named_twice_or_linked_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("x")
+    (tmp_path / "b.json").symlink_to("a.json")
+    (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "gone.json").symlink_to("nowhere.json")
+    assert files_of([tmp_path, tmp_path / "loop" / "a.json"]) == [tmp_path / "a.json"]
+
+
 def test_a_folder_without_transcripts_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"no transcripts in this folder; name files, or a folder with \.jsonl or \.json"

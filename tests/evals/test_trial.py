@@ -107,6 +107,22 @@ def test_what_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None:
     assert trial.skipped[0].why
 
 
+def test_a_transcript_whose_file_name_is_no_session_id_is_left_out(tmp_path: Path) -> None:
+    for name in ("good", "a\nb", "n" * 201):
+        chat(tmp_path / f"{name}.json", 3)
+    trial = try_transcripts([tmp_path], model="gpt-4o")
+    assert trial.transcripts == 1
+    assert ["is not usable as an id" in skipped.why for skipped in trial.skipped] == [True, True]
+
+
+@pytest.mark.parametrize("budget", [1, 20])
+def test_tiny_budgets_are_tried(budget: int, tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text(json.dumps(FORMS["anthropic"]), encoding="utf-8")
+    assert try_transcripts([tmp_path], model="gpt-4o", budgets_tokens=[budget]).is_tool_loop
+    trial = try_transcripts([chat(tmp_path / "a.json", 30)], model="gpt-4o", budgets_tokens=[budget])
+    assert trial.budgets[0].losses > 0
+
+
 def test_progress_tells_a_share_that_grows_to_the_whole(tmp_path: Path) -> None:
     shares: list[float] = []
     for name in "abc":

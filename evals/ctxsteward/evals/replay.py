@@ -307,18 +307,20 @@ class AgentRun:
 
 def files_of(paths: Iterable[str | Path]) -> list[Path]:
     """Return the named files and the transcripts in named folders, each once; raise `InputError` for none."""
-    files: dict[Path, None] = {}
+    files: dict[Path, Path] = {}
+    """By where a link leads."""
     for path in map(Path, paths):
         if path.is_dir():
             inside = sorted(file for file in path.rglob("*") if file.is_file() and is_named_like_transcript(file.name))
             if not inside:
                 raise InputError(f"{path}: no transcripts in this folder; name files, or a folder with .jsonl or .json")
-            files |= dict.fromkeys(inside)
         elif path.exists():
-            files[path] = None
+            inside = [path]
         else:
             raise InputError(f"{path}: no such file or folder; pass transcripts")
-    return list(files)
+        for file in inside:
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
 
 
 def read_runs(paths: Sequence[str | Path], builders: Mapping[str, EnvelopeBuilder], sizer: Sizer) -> Iterator[AgentRun]:
@@ -341,7 +343,7 @@ def read_run(
 
     `ended` is told of each builder's session at the end of its replay.
     """
-    whole: tuple[PromptPiece, ...] = ()
+    last: Sequence[Wire] = ()
     seen: list[int] = []
     leading = tools_tokens = ordinal = 0
     task = ""
@@ -349,11 +351,12 @@ def read_run(
     roomy = EnvelopeBuilder(tokenizer=sizer.counter.tokenizer, budgets=budgets, selector=None)
     with memory_store() as store:
         for call in replay(transcript, roomy, open_session(store, transcript)):
-            whole, state = _sent(call.envelope, sizer), call.session.state
+            last, state = call.envelope.render("openai-chat", cache=False)["messages"], call.session.state
             leading, tools_tokens = len(call.envelope.head.fragments), call.envelope.head.tools_tokens
-            seen.append(len(whole) - leading)
+            seen.append(len(last) - leading)
             ordinal = state.task
             task = call.session.entry(ordinal).message.text if ordinal else ""
+    whole = sizer.pieces(last)
     messages = whole[leading:]
     return AgentRun(
         name=transcript.session,

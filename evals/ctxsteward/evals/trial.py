@@ -35,7 +35,7 @@ from ctxsteward.envelope.tokens.models import dollars_of
 from ctxsteward.envelope.transcripts.files import formats_with, read_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.schemas import ContextError, InputError, Message
-from ctxsteward.schemas.message import Wire
+from ctxsteward.store.names import checked_name
 
 from .canaries import normalize, shows
 from .cost import everything
@@ -203,17 +203,17 @@ def try_transcripts(
     counter = EnvelopeBuilder(model).counter
     tell("reading", 0.0)
     transcripts, skipped, silent = _read(paths)
-    rows = [[entry.wire for entry in transcript.entries()] for transcript in transcripts]
-    tokens = [sum(counter.message(Message.from_wire(wire)) for wire in wires) for wires in rows]
-    is_tool_loop = 2 * sum(any(_is_result(wire) for wire in wires) for wires in rows) > len(rows)
+    rows = [[Message.from_wire(entry.wire) for entry in transcript.entries()] for transcript in transcripts]
+    tokens = [sum(map(counter.message, messages)) for messages in rows]
+    is_tool_loop = 2 * sum(any(message.tool_results for message in messages) for messages in rows) > len(rows)
     chosen = tuple(sorted(set(budgets_tokens))) or _budgets(max(tokens))
     builders = {str(budget): EnvelopeBuilder(model, budgets=_budgets_of(budget, is_tool_loop)) for budget in chosen}
     prices = builders[str(chosen[0])].prices or Prices()
     trials = {budget: BudgetTrial(dynamic_tokens=budget) for budget in chosen}
     whole, sizer, done = Bill(), Sizer(counter), 0
-    for transcript, wires, size in zip(transcripts, rows, tokens, strict=True):
-        asks = _asks(transcript, wires)
-        tell(f"{transcript.session}, {len(wires)} messages", done / max(1, sum(tokens)))
+    for transcript, messages, size in zip(transcripts, rows, tokens, strict=True):
+        asks = _asks(transcript, messages)
+        tell(f"{transcript.session}, {len(messages)} messages", done / max(1, sum(tokens)))
 
         def ended(name: str, session: Session, asks: Sequence[DraftedAsk] = asks) -> None:
             _examine(trials[int(name)], builders[name], session, asks)
@@ -248,6 +248,7 @@ def _read(paths: Sequence[str | Path]) -> tuple[list[Transcript], list[SkippedFi
     for file in files:
         try:
             for transcript in read_transcripts(file):
+                checked_name("session", transcript.session)
                 wires = [entry.wire for entry in transcript.entries()]
                 has_reply = any(wire.get("role") in REPLY_ROLES for wire in wires[1:])
                 silent += not has_reply
@@ -263,10 +264,6 @@ def _read(paths: Sequence[str | Path]) -> tuple[list[Transcript], list[SkippedFi
     return read, skipped, silent
 
 
-def _is_result(wire: Wire) -> bool:
-    return bool(Message.from_wire(wire).tool_results)
-
-
 def _budgets(longest_tokens: int) -> tuple[int, ...]:
     """Return the budgets that a history exceeds, and the next one, which holds it."""
     exceeded = [budget for budget in BUDGETS_TOKENS if budget < longest_tokens]
@@ -276,12 +273,12 @@ def _budgets(longest_tokens: int) -> tuple[int, ...]:
 def _budgets_of(dynamic_tokens: int, is_tool_loop: bool) -> Budgets:
     if not is_tool_loop:
         return Budgets(dynamic_tokens=dynamic_tokens)
-    return Budgets(dynamic_tokens=dynamic_tokens, arrival_cap_tokens=int(WHOLE_RESULTS * dynamic_tokens))
+    whole_tokens = max(16, int(WHOLE_RESULTS * dynamic_tokens))  # the least that `Budgets` takes
+    return Budgets(dynamic_tokens=dynamic_tokens, arrival_cap_tokens=whole_tokens)
 
 
-def _asks(transcript: Transcript, wires: Sequence[Wire]) -> list[DraftedAsk]:
+def _asks(transcript: Transcript, messages: Sequence[Message]) -> list[DraftedAsk]:
     """Draft asks for what people said; in a talk between people both sides are people."""
-    messages = [Message.from_wire(wire) for wire in wires]
     rows = [
         {"role": "tool", "content": "\n".join(result.text for result in message.tool_results)}
         if message.tool_results

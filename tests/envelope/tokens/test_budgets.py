@@ -106,6 +106,11 @@ def test_a_target_that_leaves_room_is_never_lower_and_stays_below_the_trigger(to
         assert leaving.trigger_tokens - leaving.target_tokens >= tokens
 
 
+def test_a_budget_without_room_for_a_history_can_leave_none() -> None:
+    budgets = Budgets(dynamic_tokens=1)
+    assert budgets.history_tokens == budgets.leaving(10).target_tokens == 0
+
+
 def test_a_target_that_the_caller_set_stays() -> None:
     budgets = Budgets(dynamic_tokens=1_000, compact_to_fraction=0.5)
     assert budgets.leaving(10) is budgets

@@ -55,6 +55,7 @@ def test_a_value_that_was_stated_is_asked_for_with_its_sentence(sentence: str, v
 
 UNASKED = {
     "a question": "Is my membership number MX-4471 still good after last autumn?",
+    "digits that become another number beside a raised one": "My order has the number ²512:30x as of last autumn.",
     "few words": "It is MX-4471, as I have it here.",
     "two digits": "The driver should ring at gate 42 when he arrives at the yard.",
     "one digit": "The whole family has 3 rather large bags.",

@@ -51,6 +51,7 @@ from ..terminal.options import (
     budget_option,
     common,
     model_option,
+    price_option,
     read_budgets,
     read_builder,
     read_input,
@@ -171,7 +172,7 @@ class Functions:
 @click.option("--max-calls", type=click.IntRange(1), metavar="N", help="Of the model, at most.")
 @click.option("--workers", type=click.IntRange(1, 32), default=4, show_default=True, help="Soundings played at once.")
 @click.option("--scratchpad/--no-scratchpad", default=True, show_default=True, help="Tell the model how to keep one.")
-@click.option("--price", type=click.FloatRange(0), metavar="DOLLARS", help="Of a million prompt tokens.")
+@price_option
 @click.option("--cached-price", type=float, default=0.1, show_default=True, help="Of a token that the cache served.")
 @click.option("--write-price", type=float, default=1.0, show_default=True, help="Of one that it did not.")
 @model_option("Whose tokens, window and cache count.")

@@ -8,12 +8,13 @@ import click
 
 from ctxsteward.envelope import model_info
 from ctxsteward.evals.prompt_cost import Bill
+from ctxsteward.evals.replay import files_of
 from ctxsteward.evals.trial import Trial, try_transcripts
 from ctxsteward.schemas import InputError, UnknownModel
 
 from ..pages.charts import Bar, bars
 from ..pages.frame import render
-from ..terminal.options import json_option, model_option, read_budgets_tokens, unknown_model
+from ..terminal.options import json_option, model_option, price_option, read_budgets_tokens, unknown_model
 from ..terminal.output import note, print_json, share_bar, table_console, write_text
 from ..terminal.tables import grid, pairs, say
 
@@ -25,7 +26,7 @@ EVERYTHING = "everything"
 @click.argument("folder", type=click.Path(), nargs=-1, required=True)
 @model_option("Whose tokens, cache and prices count.")
 @click.option("--budgets", metavar="N,…", help="Tokens of conversation in a prompt; default: 1,000 to 16,000.")
-@click.option("--price", type=click.FloatRange(min=0), metavar="DOLLARS", help="Of a million prompt tokens.")
+@price_option
 @click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write the page as one HTML file, too.")
 @json_option
 def try_(
@@ -43,16 +44,20 @@ def try_(
         raise unknown_model(error) from error
     if html is not None and not Path(html).parent.is_dir():
         raise InputError(f"--html {html}: no such folder; make it first, or name another")
+    if html is not None and Path(html).resolve() in {file.resolve() for file in files_of(folder)}:
+        raise InputError(f"--html {html}: this is one of the transcripts; name another file")
     chosen = () if budgets is None else read_budgets_tokens(budgets)
     with share_bar("try", shown=not as_json) as tell:
         trial = try_transcripts(folder, model=info.name, budgets_tokens=chosen, dollars_per_million=price, tell=tell)
-    if html is not None:
-        write_text(html, page(trial))
     for skipped in trial.skipped:
         note(f"left out: {skipped.why if skipped.path in skipped.why else f'{skipped.path}: {skipped.why}'}")
-    if as_json:
-        print_json(trial.document())
-        return
+    print_json(trial.document()) if as_json else _print(trial)
+    if html is not None:  # last: a file that cannot be written costs no figures
+        write_text(html, page(trial))
+        note(f"{html}: the page is written; open it in a browser")
+
+
+def _print(trial: Trial) -> None:
     console = table_console()
     say(console, heading(trial))
     columns = columns_of(trial)
@@ -66,8 +71,6 @@ def try_(
         console.print()
     say(console, f"Recommended: {trial.recommendation.code}", "bold")
     say(console, f"Why: {trial.recommendation.reason}.")
-    if html is not None:
-        note(f"{html}: the page is written; open it in a browser")
 
 
 def heading(trial: Trial) -> str:
@@ -156,7 +159,7 @@ def legend(trial: Trial) -> list[str]:
     resolve = (
         f"their {originals:,} originals all resolve" if not unresolved else f"{unresolved:,} originals do not resolve"
     )
-    abouts = {**columns_of(trial)}
+    abouts = columns_of(trial)
     abouts["lost"] += f"; {resolve}" if originals else ""
     if trial.dollars_per_million is None:
         abouts["cost"] += ", in tokens at full price"
@@ -167,13 +170,9 @@ def page(trial: Trial) -> str:
     """Return the result as one HTML file."""
     columns = [*(f"{row.dynamic_tokens:,}" for row in trial.budgets), EVERYTHING]
     priced = [*(row.bill.priced for row in trial.budgets), trial.everything.priced]
-    cents = [(name, trial.dollars(tokens)) for name, tokens in zip(columns, priced, strict=True)]
-    if trial.dollars_per_million is None:
-        chart = bars(
-            "Cost in tokens at full price", [Bar(name, (round(at),)) for name, at in zip(columns, priced, strict=True)]
-        )
-    else:
-        chart = bars("Cost in cents", [Bar(name, (round(100 * (dollars or 0)),)) for name, dollars in cents])
+    price = trial.dollars_per_million
+    title, cents = ("Cost in tokens at full price", 1.0) if price is None else ("Cost in cents", price / 10_000)
+    chart = bars(title, [Bar(name, (round(cost * cents),)) for name, cost in zip(columns, priced, strict=True)])
     return render(
         "trial.html.j2",
         title="ctxsteward try",

@@ -17,7 +17,7 @@ from rich.text import Text
 from ..pages.inspector import CallView, inspect_call
 from ..pages.site import Site
 from ..pages.timeline import SOURCES, priced_call
-from ..terminal.options import common
+from ..terminal.options import common, price_option
 from ..terminal.output import note, print_json, table_console, unicode_console
 from ..terminal.stores import open_stored, stored_session
 from ..terminal.tables import say, shown
@@ -60,7 +60,7 @@ NAMES = {
     metavar="N|all",
     help="With --static: so many of a session's newest calls get pages of their own.",
 )
-@click.option("--price", type=click.FloatRange(min=0), metavar="DOLLARS", help="Of a million prompt tokens.")
+@price_option
 @click.option(
     "--history",
     type=click.Path(path_type=Path),

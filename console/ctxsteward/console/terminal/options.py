@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -201,6 +202,20 @@ def read_profile(path: str | None) -> Profile | None:
     """The profile file, if one was named; raises `InvalidProfile`."""
     return None if path is None else Profile.load(path)
 
+
+def _finite(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not isfinite(value):
+        raise click.BadParameter(f"{value} is no number of dollars")
+    return value
+
+
+price_option = click.option(
+    "--price",
+    type=click.FloatRange(min=0),
+    callback=_finite,
+    metavar="DOLLARS",
+    help="Of a million prompt tokens.",
+)
 
 TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
 

@@ -36,7 +36,9 @@ _Result = TypeVar("_Result")
 
 def print_json(value: object, *, indent: int | None = None) -> None:
     """One JSON value on stdout; escaped where the terminal or pipe cannot take Unicode."""
-    click.echo(json.dumps(value, ensure_ascii=not _takes_unicode(sys.stdout), indent=indent))
+    text = json.dumps(value, ensure_ascii=not _takes_unicode(sys.stdout), indent=indent)
+    has_surrogates = text != text.encode(errors="replace").decode()  # names of files that are not UTF-8
+    click.echo(json.dumps(value, indent=indent) if has_surrogates else text)
 
 
 def print_document(name: str, value: object, *, indent: int | None = None) -> None:
@@ -54,7 +56,7 @@ def print_result(result: _Result, show: Callable[[Console, _Result], None], *, a
 def write_text(path: str | Path, text: str) -> None:
     """Write a report to a file; raises `InputError` where that cannot be written."""
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")  # names of files
     except OSError as error:
         what = (error.strerror or "cannot be written").lower()
         raise InputError(f"{path}: {what}; check the path and its permissions") from error
@@ -79,7 +81,7 @@ class QuietConsole(Console):
 def table_console(stderr: bool = False) -> Console:
     """A console without markup, emoji or highlighting: text of transcripts is shown as it is."""
     stream = sys.stderr if stderr else sys.stdout
-    if not _takes_unicode(stream) and hasattr(stream, "reconfigure"):
+    if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPED_COLUMNS
     return QuietConsole(file=stream, markup=False, emoji=False, highlight=False, width=width)

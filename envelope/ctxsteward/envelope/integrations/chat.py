@@ -93,7 +93,9 @@ def open_chat(
     if builder is not None and budgets is not None:
         raise InputError("both builder and budgets are given; give the budgets to the builder")
     model = builder.model if model is None and builder is not None else model
-    provider = provider_of(model) if provider is None else _checked(provider)
+    provider = provider_of(model) if provider is None else provider
+    if provider not in PROVIDERS:
+        raise InputError(f"unknown provider {provider!r:.40}; one of: {', '.join(PROVIDERS)}")
     if builder is None:
         builder = store.kept(BuilderCache).of(model, budgets)
     session = store.session(
@@ -477,12 +479,6 @@ def provider_of(model: str | None) -> Provider:
         named = f"did you mean {' or '.join(error.near)}? Otherwise " if error.near else ""
         raise InputError(f"model {model!r:.60} is not known, so its provider is not either; {named}{hint}") from None
     return cast(Provider, "openai-chat" if maker == "openai" else maker)
-
-
-def _checked(provider: str) -> Provider:
-    if provider not in PROVIDERS:
-        raise InputError(f"unknown provider {provider!r:.40}; one of: {', '.join(PROVIDERS)}")
-    return provider
 
 
 def _result_messages(provider: Provider, results: Sequence[tuple[ToolCallPart, str | None]]) -> list[Wire]:

@@ -250,9 +250,8 @@ class Budgets(BaseModel):
         """
         if "compact_to_fraction" in self.model_fields_set:
             return self
-        fraction = min(
-            self.compact_at_fraction - LEAST_CUT_FRACTION, (self.trigger_tokens - tokens) / self.history_tokens
-        )
+        rest = (self.trigger_tokens - tokens) / max(1, self.history_tokens)
+        fraction = min(self.compact_at_fraction - LEAST_CUT_FRACTION, rest)
         return self._with({"compact_to_fraction": max(self.compact_to_fraction, fraction)})
 
     def without_recall(self) -> Budgets:

@@ -90,7 +90,10 @@ def drafted(messages: Sequence[Wire], stated: Sequence[bool], *, most: int) -> l
     frequency = Counter(term for _, text in rows for term in set(terms(text)))
     ranked: list[tuple[float, DraftedAsk]] = []
     for ask in candidates:
-        places = [place for place, text in enumerate(normalized, 1) if shows(text, ask.value)]
+        wanted = normalize(ask.value)
+        places = [place for place, text in enumerate(normalized, 1) if wanted in text and shows(text, ask.value)]
+        if not places:  # digits beside it become one number with it: 5² is 52
+            continue
         after = _quiet_until(places, messages)
         if places[0] != ask.place or len(places) > RARE_MESSAGES or after is None:
             continue
