@@ -16,7 +16,6 @@ from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
 from ctxsteward.steward.ingest.sources import StoreSource
-from ctxsteward.steward.ingest.transcripts import SessionMeta
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import forget
@@ -80,16 +79,6 @@ def test_sessions_that_are_over_are_listed(store: Store) -> None:
         "silent",
         "timeless",
     ]
-
-
-def test_a_structured_field_says_that_it_is_over_or_not_to_be_used(store: Store) -> None:
-    say(store, "recent", "a", ts=RECENT)
-    say(store, "old", "a")
-    told = {"recent": SessionMeta(status="closed", principal="ada"), "old": SessionMeta(status="deleted")}
-    source = source_of(store, describe=told.get)
-    assert [item.name for item in source.items()] == ["old", "recent"]
-    assert replayed(source, "recent").principal == "ada"
-    assert skipped(source, "old") == "deleted"
 
 
 def test_a_version_grows_with_the_session(store: Store) -> None:

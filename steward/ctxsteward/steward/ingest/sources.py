@@ -12,7 +12,7 @@ no transcript is listed, too, so that it ends in quarantine, where people see it
 could write are not seen.
 
 **Sessions.** Of the store's own sessions those that are over are read, from their logs. A session is over when its last
-message is `settled_seconds` old at the time of the night, or when `describe` says so. A session whose messages have no
+message is `settled_seconds` old at the time of the night. A session whose messages have no
 time counts as over, and as changed just now: it is read every night and harvested anew only where it grew. Its version
 is the number of its records and their generation, so that it tells of every change. Its messages' times are their own;
 where none tells one, the time at which the object store got its first part.
@@ -70,7 +70,6 @@ from .items import (
     sizes_of,
     written_seconds,
 )
-from .transcripts import SessionMeta
 
 if TYPE_CHECKING:
     from ctxsteward.envelope import Store
@@ -81,13 +80,6 @@ OWN_ORIGIN = "steward"
 """A session whose first message has this `origin` is the steward's own."""
 ENTRIES_ORIGIN = "entries"
 """Or this one: what a framework keeps for itself (`EntryLog`); what was said in it is in another session."""
-
-Describe = Callable[[str], SessionMeta | None]
-"""What the application knows of a session beside its log; None: nothing."""
-
-
-def _nothing(session: str) -> SessionMeta | None:
-    return None
 
 
 class StoreSource:
@@ -103,14 +95,12 @@ class StoreSource:
         profile: str | None = None,
         now_seconds: float,
         settled_seconds: float = SETTLED_SECONDS,
-        describe: Describe = _nothing,
     ) -> None:
         """`profile`: a session that was under another one is marked as another agent's; None: none is."""
         self.store: Store = store
         self.tenant: str = tenant
         self.profile: str | None = profile
         self._now_seconds, self._settled_seconds = now_seconds, settled_seconds
-        self._describe = describe
 
     def items(self) -> Iterator[SourceItem]:
         for session in sorted(self.store.sessions(tenant=self.tenant)):
@@ -128,16 +118,11 @@ class StoreSource:
                 length = self.store.journal.length(key)
             last_seconds = self._last_seconds(key, length)
             modified_seconds = self._now_seconds if last_seconds is None else last_seconds
-            meta = self._describe(session)
-            is_over = meta is not None and meta.status != "open" and "status" in meta.model_fields_set
-            if is_over or last_seconds is None or last_seconds <= self._now_seconds - self._settled_seconds:
+            if last_seconds is None or last_seconds <= self._now_seconds - self._settled_seconds:
                 version = f"{length}@{self.store.journal.generation(key)}"
-                if meta is not None:
-                    version += "." + meta.model_dump_json(exclude_unset=True)
                 yield SourceItem(self.uri, session, version, length, modified_seconds)
 
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
-        meta = self._describe(name)
         session = self.store.at(self.tenant, name)
         log = Log(session.journal, session.key, session.address_key, session.replica.log.repair)
         entries: list[list[object]] = []
@@ -165,7 +150,7 @@ class StoreSource:
             heads.append(session.state.head)
         before = session.shown_records() if session.parent() is not None else frozenset[str]()
         shown = _profiles(self.profile, heads, turns, before)
-        document = {**shown, "session": name, "meta": _told(meta, entries, outcome), "entries": entries}
+        document = {**shown, "session": name, "meta": _told(entries, outcome), "entries": entries}
         data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         written = None if any(_is_time(ts) for _, _, ts, *_ in entries) else self._written_seconds(name)
         return LoadedItem(
@@ -212,10 +197,8 @@ def _profiles(
     }
 
 
-def _told(meta: SessionMeta | None, entries: list[list[object]], outcome: Outcome | None) -> dict[str, Any]:
-    fields = {} if meta is None else meta.model_dump(mode="json", exclude_unset=True)
-    if outcome is not None:
-        fields.setdefault("outcome", outcome.model_dump(exclude_none=True))
+def _told(entries: list[list[object]], outcome: Outcome | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {} if outcome is None else {"outcome": outcome.model_dump(exclude_none=True)}
     if entries and entries[0][4] in (OWN_ORIGIN, ENTRIES_ORIGIN):
         fields["origin"] = OWN_ORIGIN
     return fields

@@ -257,7 +257,6 @@ class Approvals(SignedLog):
         when: str,
         people: int | None = None,
         note: str = "",
-        expires_days: float = EXPIRES_DAYS,
     ) -> ApprovalRequest:
         """Put a challenger before the reviewers; the same one again is the same request, until that has expired.
 
@@ -277,7 +276,7 @@ class Approvals(SignedLog):
             "people": max(people or 0, people_needed(drift)),
             "touched": list(drift.touched),
             "when": when,
-            "expires": _later(when, expires_days),
+            "expires": _expiry(when),
             "profile": {"name": self.profile} | {block: plain[block] for block in BLOCKS},
             "meta": records,
         }
@@ -335,7 +334,6 @@ class Approvals(SignedLog):
         who: str | None = None,
         challenger: str | None = None,
         note: str = "",
-        expires_days: float = EXPIRES_DAYS,
     ) -> Approval:
         """Approve or reject a request, by a token or another signer; `who` is who they claim to be.
 
@@ -354,7 +352,7 @@ class Approvals(SignedLog):
             "verdict": verdict,
             "who": name,
             "when": when,
-            "expires": _later(when, expires_days),
+            "expires": _expiry(when),
             "note": note,
         }
         body = self.signed({"kind": "verdict", "request": asked.id, **fields}, signer)
@@ -452,5 +450,5 @@ def _moment(when: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _later(when: str, days: float) -> str:
-    return (_moment(when) + timedelta(days=days)).isoformat()
+def _expiry(when: str) -> str:
+    return (_moment(when) + timedelta(days=EXPIRES_DAYS)).isoformat()

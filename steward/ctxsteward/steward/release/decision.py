@@ -66,16 +66,11 @@ class Decisions:
         store: Store,
         ledger: Ledger,
         *,
-        eval_gate: Callable[[frozenset[str]], EvalGate] | None = None,
         model: Callable[[str], ChatModel] | None = None,
     ) -> None:
-        """`eval_gate` makes a gate, given the entries that people are asked about anyway; None: the frozen suite.
-
-        `model`: what an address in the settings names; it is asked for wordings where they name one.
-        """
+        """`model`: what an address in the settings names; it is asked for wordings where they name one."""
         self._settings, self._store, self._ledger = settings, store, ledger
         self._slicing = MetaSliceBuilder(settings, store, ledger)
-        self._eval_gate = eval_gate
         with_suites(settings.gate, configured(settings.gate))  # wrong settings are refused before anything is read
         if settings.sent is not None:
             logs(settings.sent)
@@ -148,8 +143,7 @@ class Decisions:
         """Champion and challenger on the same frozen cases."""
         base = drift.champion or 0
         champion = self._versions.at(base).profile if base else None
-        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, admitted, base))
-        return make(frozenset(drift.touched))(champion, challenger)
+        return self._frozen(frozenset(drift.touched), admitted, base)(champion, challenger)
 
     def _frozen(self, reviewed: frozenset[str], admitted: AdmittedRecords, *versions: int) -> EvalGate:
         """The frozen suite; replays that stand beside these versions are not made again."""
@@ -258,8 +252,8 @@ class Decisions:
     def _fallen(self, champion: int, head: Version, admitted: AdmittedRecords) -> tuple[str, ...]:
         """Guards that have fallen since: of tonight's suite, replayed with both versions."""
         promotion = next(iter(self._versions.told(head.number))).promotion or {}
-        make = self._eval_gate or (lambda reviewed: self._frozen(reviewed, admitted, champion, head.number))
-        return make(frozenset(promotion.get("touched", ())))(self._versions.at(champion).profile, head.profile).failed
+        gate = self._frozen(frozenset(promotion.get("touched", ())), admitted, champion, head.number)
+        return gate(self._versions.at(champion).profile, head.profile).failed
 
     def _why_left_out(self, admitted: AdmittedRecords) -> Iterator[str]:
         """Records that could stand in the slice and do not, for the report."""
