@@ -97,11 +97,9 @@ def _grouped(
     return found, frozenset(joined.values())
 
 
-def lending(
-    database: LedgerDatabase, names: Collection[str], claims: Mapping[str, Claim] | None = None
-) -> list[tuple[str, ObservationBrief]]:
+def lending(database: LedgerDatabase, names: Collection[str]) -> list[tuple[str, ObservationBrief]]:
     """The observations that support the component of these claims, each with its claim."""
-    return _lending(database, names, _members(database, names), claims)
+    return _lending(database, names, _members(database, names), None)
 
 
 def _joined(

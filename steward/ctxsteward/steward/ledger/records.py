@@ -60,12 +60,11 @@ def recommendation(
     *,
     half_life_days: float | None = None,
     tokens: int = 0,
-    run: str = "none",
     merged: tuple[str, ...] = (),
     review: Review | None = None,
 ) -> MetaRecommendation:
     """The record; raises pydantic's `ValidationError` where it is none. `merged` are records that it took in."""
-    return MetaRecommendation(**_fields(draft, standing, frame, half_life_days, tokens, run, merged, review))
+    return MetaRecommendation(**_fields(draft, standing, frame, half_life_days, tokens, merged, review))
 
 
 def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
@@ -73,7 +72,7 @@ def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
     try:
         recommendation(draft, _FRESH, frame)
     except ValidationError as error:
-        fields = _fields(draft, _FRESH, frame, None, 0, "none", (), None)
+        fields = _fields(draft, _FRESH, frame, None, 0, (), None)
         try:
             validate("meta_recommendation", {"schema_version": 1, "revision": 1, "locked": False, **fields})
         except InputError as told:
@@ -124,7 +123,6 @@ def _fields(
     frame: LedgerIdentity,
     half_life_days: float | None,
     tokens: int,
-    run: str,
     merged: tuple[str, ...],
     review: Review | None,
 ) -> dict[str, Any]:
@@ -168,7 +166,7 @@ def _fields(
         "supersedes": tuple(sorted({*standing.supersedes, *merged})),
         "superseded_by": standing.superseded_by,
         "conflicts": standing.conflicts,
-        "run": run,
+        "run": "none",
         "tokens": tokens,
         "review": review,
     }

@@ -288,7 +288,7 @@ def _may_be_sensitive(sentence: Sentence) -> bool:
 
 Doubt = Literal["question", "document", "irony", "indifference", "supposition", "report", "denial", "past"]
 
-WEAKENS: frozenset[Doubt] = frozenset(("question", "document", "past"))
+WEAKENS: frozenset[Doubt] = frozenset(("question", "past"))
 """With these a wish is broad instead of nothing: it counts if others say the same."""
 
 

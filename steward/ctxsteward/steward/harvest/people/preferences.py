@@ -64,7 +64,7 @@ def _wish(sentence: Sentence) -> Observation | None:
 
 def _read(match: CueMatch, sentence: Sentence) -> Observation | None:
     reason = doubt(sentence, match.cue_start)
-    if reason is not None and (reason not in WEAKENS or reason == "document"):
+    if reason is not None and reason not in WEAKENS:
         return None
     if _JOINED.match(match.found.group()) and _TOLD.match(sentence.low):
         return None

@@ -150,6 +150,7 @@ PYTEST = re.compile(r"^(?:=+ .{0,80}\b\d+ failed\b.*|FAILED .*|FAILED \(.*)$", r
 
 HEAD_CHARS = 2_000
 TAIL_CHARS = 2_000
+EDGE_LINES = 3
 SPAN_CHARS = 160
 MAX_JSON_CHARS = 64_000
 SHORT_CHARS = 240
@@ -326,12 +327,12 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
         yield 0, HEAD_CHARS
 
 
-def _edges(text: str, lines: int = 3) -> Iterator[int]:
+def _edges(text: str) -> Iterator[int]:
     """Where the first and the last lines with text begin, within the head and the tail."""
-    head = list(islice(_lines(text[:HEAD_CHARS]), lines))
+    head = list(islice(_lines(text[:HEAD_CHARS]), EDGE_LINES))
     yield from head
     base = max(0, len(text) - TAIL_CHARS)
-    tail = [base + place for place in islice(_lines_back(text[base:]), lines)]
+    tail = [base + place for place in islice(_lines_back(text[base:]), EDGE_LINES)]
     yield from (place for place in reversed(tail) if place not in head and (base == 0 or place > base))
 
 
