@@ -446,6 +446,9 @@ def test_a_turn_that_is_sent_again_is_finished_when_it_opens(memory: Store) -> N
     with chat.turn("Where?", id="m-1") as turn:
         assert turn.is_finished
         assert turn.reply.text == "It was shipped."
+    assert (turn.cost.prompt_tokens, turn.cost.dollars, turn.lost, turn.recalled) == (0, 0, (), ())
+    with pytest.raises(InputError, match="no model was called in this turn"):
+        _ = turn.envelope
     assert len(chat) == 7
 
 

@@ -52,7 +52,7 @@ from ..tokens.budgets import Budgets
 from ..tokens.models import model_info
 from .answers import CompleteAnswer, read_reply, read_stream
 from .builder_cache import BuilderCache
-from .session_call import PromptCost, SessionCall
+from .session_call import NO_COST, PromptCost, SessionCall
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -303,7 +303,7 @@ class Turn:
     def envelope(self) -> Envelope:
         """What the newest call was shown."""
         if not self.model_calls:
-            raise InputError(f"this turn was not opened, so nothing is built; {_OPEN_IT}")
+            raise InputError(f"no model was called in this turn, so nothing is built; {_OPEN_IT}")
         return self.model_calls[-1].envelope
 
     @property
@@ -323,10 +323,10 @@ class Turn:
 
     @property
     def cost(self) -> PromptCost:
-        """What the prompts of this turn cost."""
-        if not self.model_calls:
+        """What the prompts of this turn cost; nothing where it was answered before."""
+        if self._state == "new":
             raise InputError(f"this turn was not opened, so nothing was sent; {_OPEN_IT}")
-        return reduce(add, (call.cost for call in self.model_calls))
+        return reduce(add, (call.cost for call in self.model_calls), NO_COST)
 
     def __repr__(self) -> str:
         waiting = f", calls of tools that wait {len(self.calls)}" if self.calls else ""

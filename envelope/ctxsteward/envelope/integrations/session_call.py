@@ -48,6 +48,9 @@ class PromptCost:
         )
 
 
+NO_COST = PromptCost(prompt_tokens=0, cached_tokens=0, whole_tokens=0, priced_tokens=0.0, dollars=0.0)
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class SessionCall:
     """One call of the model: what it is shown, and once it is finished what came of it."""
@@ -159,4 +162,4 @@ _CACHED = (
     ("cachedContentTokenCount",),
 )
 
-__all__ = ["PromptCost", "SessionCall", "cached_tokens_of"]
+__all__ = ["NO_COST", "PromptCost", "SessionCall", "cached_tokens_of"]
