@@ -102,6 +102,7 @@ class Compactor:
         findings: list[Finding],
         prepared: PreparedSummary | Finding | None,
     ) -> WindowCompacted | CompactionRefused:
+        """Make the compaction of `run` under budgets that are settled."""
         frame = self.counter.framed(bullets_text(state, (), state.ordinal))
         new_tokens, all_tokens = self._bullets_share(window)
         choice = self._choice(window, all_tokens)

@@ -269,9 +269,9 @@ def _shortened(
 
 
 def due(window: Window) -> bool:
-    """At 0.8 of what the history may take, once what may leave pays for a deep cut; at once where the section is over.
+    """Compact at the trigger, once what may leave pays for the cut to the target; at once if the section is over.
 
-    Where messages that never leave fill the share, history would stand above 0.8 for ever and every call would compact:
+    Where messages that never leave fill the share, the history stands above the trigger, and every call would compact:
     so the groups that may leave must come to the distance between trigger and target first. After a refusal the
     section must have grown by a tenth, or, where it is over, be a tenth smaller: what stood in the way then has left.
     """
