@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session
 from ctxsteward.envelope.layout.rows import rows_of, unfenced
 from ctxsteward.envelope.render.text import section_text
+from ctxsteward.envelope.tokens.budgets import WHOLE_RESULT_FRACTION
 from ctxsteward.envelope.tokens.models import dollars_of
 from ctxsteward.envelope.transcripts.files import formats_with, read_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript
@@ -47,8 +48,6 @@ BUDGETS_TOKENS = (1_000, 2_000, 4_000, 8_000, 16_000)
 ASKS = 5
 """Most asks of a transcript."""
 HIDDEN, OVER, SAME = 0.02, 0.05, 0.02
-WHOLE_RESULTS = 0.75
-"""Of dynamic that a tool result may take on arrival, in transcripts of tool loops."""
 NAMED = 5
 """Examples of each kind that a result keeps."""
 
@@ -273,7 +272,7 @@ def _budgets(longest_tokens: int) -> tuple[int, ...]:
 def _budgets_of(dynamic_tokens: int, is_tool_loop: bool) -> Budgets:
     if not is_tool_loop:
         return Budgets(dynamic_tokens=dynamic_tokens)
-    whole_tokens = max(16, int(WHOLE_RESULTS * dynamic_tokens))  # the least that `Budgets` takes
+    whole_tokens = max(16, int(WHOLE_RESULT_FRACTION * dynamic_tokens))  # the least that `Budgets` takes
     return Budgets(dynamic_tokens=dynamic_tokens, arrival_cap_tokens=whole_tokens)
 
 

@@ -87,7 +87,7 @@ class UpdateOutcome(NamedTuple):
     """Position of a statement that may be an update → those of the older ones, and whether it is a likely one: they
     share half of the shorter one's words."""
     beside: set[int]
-    """Positions of the newest words on standing things: each is worth `extraction.NEWEST_WORTH` at least."""
+    """Positions of the newest words on standing things: `extraction` lifts each towards its `NEWEST_WORTH`."""
 
 
 S = TypeVar("S", bound=OpenStatement)
@@ -200,15 +200,14 @@ class UpdateTracker(Generic[S]):
         for old, before, shared in self._candidates(new):
             if old == index:
                 continue
-            rare = old in all_rare
-            is_corrected = new.updates >= 3 and shared > 1
-            alike = is_corrected and shared >= LEAST_SHARED_FRACTION * min(before.words, len(new.subject))
+            rare, words = old in all_rare, min(before.words, len(new.subject))
+            alike = new.updates >= 3 and shared > 1 and shared >= LEAST_SHARED_FRACTION * words
             if (rare or alike) and statement.role == before.role == "user" and _size(before.reading) <= BRIEF:
                 # This may be the newest value of what the older one is about.
-                self._lift(index, old, shared, min(before.words, len(new.subject)))
+                self._lift(index, old, shared, words)
             if not _standing_thing(before, statement):
                 continue
-            share = shared / max(1, min(before.words, len(new.subject)))
+            share = shared / max(1, words)
             if share < 0.34 or (not rare and (shared < 2 or share < 0.5)):
                 continue
             if _opposites(before.reading, new) or not _may_report(statement, before):

@@ -247,7 +247,7 @@ class Narrator:
         self._console = console
 
     def money(self, run: DemoRun) -> None:
-        """What the day's prompts cost under each strategy, and what is told of a late question."""
+        """Print the bill of each strategy, and whether its prompt holds the answer to the late question."""
         assert run.asked is not None
         self._scene(f"1  A day of {run.tally.calls} calls of {MODEL}, and one late question")
         windows = {

@@ -92,7 +92,9 @@ class Compactor:
     def _within(self, window: Window) -> tuple[Compactor, Window]:
         """This compactor and the window, under the budgets that the policy compacts by."""
         budgets = self.policy.within(window)
-        return replace(self, budgets=budgets), Window(window.state, window.layout, budgets, window.head_tokens)
+        if budgets is not window.budgets:  # else what the window has measured holds
+            window = Window(window.state, window.layout, budgets, window.head_tokens)
+        return replace(self, budgets=budgets), window
 
     def _made(
         self,

@@ -58,7 +58,7 @@ def _sketch(replayed: ReplayedTranscript) -> tuple[str, ...]:
 
 
 def run_key(task: RunTask) -> str:
-    """A task as text."""
+    """A task as text; the empty list at its end keeps the keys that earlier versions stored."""
     return json.dumps(
         [task.name, "".join(task.opening), int(task.is_own), []], ensure_ascii=False, separators=(",", ":")
     )
