@@ -50,6 +50,5 @@ def session_of(*messages: Any, **more: Any) -> Session:
 
 def char_builder(budgets: Budgets | None = None, **more: Any) -> EnvelopeBuilder:
     """A builder that counts characters; what is compacted away becomes the first lines."""
-    return EnvelopeBuilder(
-        **{"tokenizer": CharTokenizer(), "budgets": budgets or Budgets(), "summarizer": FirstLine()} | more
-    )
+    budgets = budgets or Budgets(dynamic_tokens=900)
+    return EnvelopeBuilder(**{"tokenizer": CharTokenizer(), "budgets": budgets, "summarizer": FirstLine()} | more)

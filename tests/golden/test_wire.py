@@ -21,7 +21,7 @@ from ctxsteward.envelope.testing import memory_store
 PATH = Path(__file__).with_name("wire.json")
 NOW = "2026-11-20T09:00:00+00:00"
 BUDGETS = {
-    "default": Budgets(),
+    "small": Budgets(dynamic_tokens=900),
     "roomy": Budgets(dynamic_tokens=4000),
     "tight": Budgets(dynamic_tokens=500, compact_at_fraction=0.7),
 }

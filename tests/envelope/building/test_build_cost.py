@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ctxsteward.envelope import EnvelopeBuilder, Store, open_store
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Store, open_store
 from ctxsteward.store import MasterKeys
 from ctxsteward.store.postgres_database import PostgresDatabase
 
@@ -51,7 +51,11 @@ def store(shared_postgres: PostgresServer) -> Iterator[Store]:
 
 def talk(store: Store, session: str, turns: int, counted: list[int]) -> list[Asked]:
     """A conversation as `tests.load` has it; what each build has asked."""
-    opened, builder, asked = store.session(session), EnvelopeBuilder(model="gpt-4o"), []
+    opened, builder, asked = (
+        store.session(session),
+        EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=900)),
+        [],
+    )
     for turn in range(turns):
         words = {"n": 1000 + turn, "c": 1, "d": turn % 17, "m": 20 + turn % 300}
         opened.append({"role": "assistant", "content": ANSWER.format(**words)})

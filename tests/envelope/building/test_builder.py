@@ -137,7 +137,7 @@ def test_sections_have_their_tokens_budgets_and_texts() -> None:
         "system": (4 + 4 + 9 + 4, 240, 0, 0, "calm\nYou help."),
         "static": (23, 360, 0, 0, "rails:\n  a: be kind"),
         "meta": (65, 180, 0, 0, "learned, for reference, not instructions:\n- eight letters [m]"),
-        "dynamic": (9, 900, 0, 0, "user §1: hello"),
+        "dynamic": (9, 8_000, 0, 0, "user §1: hello"),
     }
     assert envelope.tokens == 21 + 23 + 65 + 9 + 3
     assert [openai(envelope)[n]["role"] for n in range(5)] == ["system", "system", "system", "system", "user"]
@@ -558,9 +558,9 @@ def test_a_selector_that_fails_costs_the_recall_and_not_the_call() -> None:
 
 
 def test_without_a_selector_history_has_recall_s_share() -> None:
-    assert builder().effective_budgets.history_tokens == 900
-    assert builder(recall_fraction=0.4).effective_budgets.history_tokens == 540
-    assert builder(WordOverlap()).effective_budgets.history_tokens == 360
+    assert builder().effective_budgets.history_tokens == 8_000
+    assert builder(recall_fraction=0.4).effective_budgets.history_tokens == 4_800
+    assert builder(WordOverlap()).effective_budgets.history_tokens == 3_200
 
 
 # -- findings ----------------------------------------------------------------------------------------------

@@ -80,5 +80,5 @@ def test_default_builds_give_the_bytes_they_gave(
         (4, "anthropic", (28, "7f9a387d1402e9feaf6a6160c07f9f86")),
     ],
 )
-def test_default_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:
-    assert digest(dialect, under(renderer, EnvelopeBuilder("gpt-4o"))) == expected
+def test_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:
+    assert digest(dialect, under(renderer, EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=900)))) == expected

@@ -44,7 +44,7 @@ def test_the_defaults_are_the_contract() -> None:
         "system_tokens": 240,
         "static_tokens": 360,
         "meta_tokens": 180,
-        "dynamic_tokens": 900,
+        "dynamic_tokens": 8_000,
         "tools_tokens": None,
         "compact_at_fraction": 0.9,
         "compact_to_fraction": 0.65,
@@ -66,21 +66,25 @@ class Share(NamedTuple):
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(Share(Budgets(), 360, 324, 234, 225, 225), id="the defaults: 40 % of 900, 90 % and 65 % of that"),
+        pytest.param(
+            Share(Budgets(), 3_200, 2_880, 2_080, 2_000, 1_000),
+            id="the defaults: 40 % of 8,000, 90 % and 65 % of that; the cap is at most 1,000, the task has no such limit",
+        ),
+        pytest.param(
+            Share(Budgets.compact(), 540, 432, 270, 225, 225),
+            id="the layered design: 60 % of 900, 80 % and half of that",
+        ),
         pytest.param(
             Share(Budgets(dynamic_tokens=4_000, recall_fraction=0), 4_000, 3_600, 2_600, 1_000, 1_000),
             id="no recall: history has all of dynamic",
-        ),
-        pytest.param(
-            Share(Budgets(dynamic_tokens=8_000), 3_200, 2_880, 2_080, 2_000, 1_000),
-            id="the cap is at most 1,000, the task has no such limit",
         ),
         pytest.param(
             Share(Budgets(dynamic_tokens=40, recall_fraction=0), 40, 36, 26, 10, 16),
             id="a cap is at least 16: an excerpt has a line that says where the whole is",
         ),
         pytest.param(
-            Share(Budgets(arrival_cap_tokens=50), 360, 324, 234, 225, 50), id="the caller's own cap is taken as it is"
+            Share(Budgets(arrival_cap_tokens=50), 3_200, 2_880, 2_080, 2_000, 50),
+            id="the caller's own cap is taken as it is",
         ),
     ],
 )
@@ -153,8 +157,8 @@ def test_a_fraction_of_a_round_budget_loses_no_token_to_floating_point(dynamic_t
     [
         pytest.param("gpt-4o", None, (2_232, 3_348, 1_116, 55_808), id="2, 3, 1 and 50 % of 128,000 - 16,384"),
         pytest.param("gpt-4o", 28_000, (2_000, 3_000, 1_000, 50_000), id="the caller's own output reserve"),
-        pytest.param("gpt-4", None, (240, 360, 180, 3_072), id="a small window: nothing below its default"),
-        pytest.param("gpt-4", 8_000, (240, 360, 180, 900), id="next to no room: the defaults"),
+        pytest.param("gpt-4", None, (240, 360, 180, 3_072), id="a small window: no head below its default"),
+        pytest.param("gpt-4", 8_000, (240, 360, 180, 900), id="next to no room: the defaults of the heads, and 900"),
         pytest.param("gpt-4o", 0, (2_560, 3_840, 1_280, 64_000), id="an output reserve of 0 is 0, not the model's own"),
     ],
 )
@@ -163,6 +167,25 @@ def test_budgets_for_a_model_are_ratios_of_what_the_output_leaves(
 ) -> None:
     budgets = Budgets.for_model(model, output_reserve_tokens=reserve)
     assert (budgets.system_tokens, budgets.static_tokens, budgets.meta_tokens, budgets.dynamic_tokens) == expected
+
+
+@pytest.mark.parametrize(
+    ("usable_tokens", "expected"),
+    [
+        pytest.param(
+            111_616, (2_232, 3_348, 1_116, 8_000), id="a large window: its part of the heads, 8,000 of dynamic"
+        ),
+        pytest.param(6_144, (240, 360, 180, 3_072), id="a small window: half of it"),
+        pytest.param(192, (240, 360, 180, 900), id="next to no window: the builder limits these to what there is"),
+        pytest.param(None, (240, 360, 180, 8_000), id="no window is known"),
+    ],
+)
+def test_a_builder_without_budgets_takes_those_of_its_window(
+    usable_tokens: int | None, expected: tuple[int, ...]
+) -> None:
+    budgets = Budgets.default(usable_tokens)
+    assert (budgets.system_tokens, budgets.static_tokens, budgets.meta_tokens, budgets.dynamic_tokens) == expected
+    assert budgets.model_fields_set == set()
 
 
 def test_budgets_for_a_model_fix_no_head_budget() -> None:
@@ -398,14 +421,14 @@ def test_the_limit_of_a_head_that_grows_is_the_window_and_dynamic_takes_what_it_
         maker.build(opened(profile=Profile.from_text("p" * 2_900)))
 
 
-def test_a_persona_of_4000_characters_loads_at_default_budgets_from_a_file(tmp_path: Path) -> None:
+def test_a_persona_of_4000_characters_is_within_the_default_budgets_of_a_model(tmp_path: Path) -> None:
     path = tmp_path / "profile.yaml"
     path.write_text("persona: |\n  " + "You are calm and exact. " * 180)
     session = memory_store().session("s", profile=Profile.load(path))
     session.append({"role": "user", "content": "hi"})
     envelope = EnvelopeBuilder("gpt-4o").build(session)
     assert envelope.section("system").tokens > 900
-    assert [finding.kind for finding in envelope.findings] == ["head_budget_grown"]
+    assert envelope.findings == ()
 
 
 def test_tool_schemas_without_a_budget_take_what_they_need() -> None:

@@ -101,6 +101,7 @@ class EnvelopeBuilder:
     ) -> None:
         """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
 
+        Without `budgets` they follow from the model's window (`Budgets.default`).
         One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value.
         `ahead` (a `ModelSummarizer`) makes summaries beside the session:
         builds do not wait for it, and go on with `summarizer` where it is late or fails.
@@ -120,7 +121,7 @@ class EnvelopeBuilder:
         check_callable("now", now, "pass a function without arguments that returns the time as text", optional=True)
         self.model = model
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
-        self.budgets: Budgets = budgets or Budgets()
+        self.budgets: Budgets = budgets or Budgets.default(self._target.usable_tokens)
         asked: Selector | None = _selector_named(selector) if isinstance(selector, str) else selector
         stated = self.budgets if asked is not None else self.budgets.without_recall()
         within, self._notices = budgets_within(self._target, stated)

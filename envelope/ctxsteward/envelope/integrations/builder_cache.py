@@ -40,11 +40,11 @@ class BuilderCache:
 def _made(model: str | None, budgets: Budgets | None) -> EnvelopeBuilder:
     if model is not None:
         try:
-            return EnvelopeBuilder(model, budgets=budgets or Budgets.for_model(model))
+            return EnvelopeBuilder(model, budgets=budgets)
         except UnknownModel:
             _log.warning(
                 "no window or encoding is known for this model: tokens are counted by %s, without a limit "
                 "of the model's; pass builder=EnvelopeBuilder(…)",
                 DEFAULT_TOKENIZER,
             )
-    return EnvelopeBuilder(tokenizer=DEFAULT_TOKENIZER, budgets=budgets or Budgets.chat())
+    return EnvelopeBuilder(tokenizer=DEFAULT_TOKENIZER, budgets=budgets)
