@@ -46,7 +46,6 @@ BENCHES: dict[str, Callable[[Path | None], Iterator[BenchmarkRow]]] = {
     "selection": unit_costs.rankings,
     "cards": unit_costs.cards,
     "transcripts": transcripts.run,
-    "harness": unit_costs.harness_turns,
     "flips": flips.run,
     "steward": steward.run,
     "telemetry": telemetry.run,

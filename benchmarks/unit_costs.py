@@ -1,18 +1,14 @@
-"""What single things cost: an import, first sessions, an audit, a turn of the eval harness, a ranking, cards.
+"""What single things cost: an import, first sessions, an audit, a ranking, cards.
 
 Of cards (`cards`): what they cost the chat path, and what they give: appends beside `Store.cards`, catching up,
 fetching a session. The store is a `file:` store, the index SQLite beside its journal. Bursts of 100 messages go to four
-sessions in turn, one append a message, alone and beside the worker. Then two processes write to one store; then
-processes are killed while they append, and what was acknowledged is counted against the cards that the next one makes.
-Wall time.
+sessions in turn, one append a message, alone and beside the worker. Wall time.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import statistics
 import subprocess
 import sys
@@ -20,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from datetime import date, timedelta
-from itertools import accumulate, chain, count
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,10 +26,8 @@ from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
 from ctxsteward.envelope.recall.heuristic import Weights
 from ctxsteward.envelope.recall.session_index import IndexedUnit, SessionIndex
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.evals.suites.kit import Scenario
-from ctxsteward.evals.suites.kit.suite import Draw, PlayCounts, Setup
-from ctxsteward.evals.suites.results import play_one
-from ctxsteward.evals.suites.verbatim import make, play_verbatim
+from ctxsteward.evals.suites.kit.suite import Draw
+from ctxsteward.evals.suites.verbatim import make
 from ctxsteward.language.words import terms
 
 from .conversations import conversation
@@ -166,45 +160,6 @@ def audits(data: Path | None = None) -> Iterator[BenchmarkRow]:
         yield row("audit", what, sorted(costs)[AUDITS - 2], "ms", at_most=AUDIT_LIMIT_MS)
 
 
-HARNESS_TURNS = 10_000
-HARNESS_LIMIT_SECONDS = 60
-
-
-def harness_turns(data: Path | None = None) -> Iterator[BenchmarkRow]:
-    """CPU of one process for so many turns of the eval harness, checks included.
-
-    Scenarios of the `verbatim` suite, first one after the other, then one conversation that never ends.
-    """
-    play_one(Draw("verbatim", "docs", 1), Setup())  # the encoder's tables are loaded once a process
-    turns = builds = 0
-    seconds = 0.0
-    for number in count():
-        if turns >= HARNESS_TURNS:
-            break
-        played = play_one(Draw("verbatim", "docs", number), Setup())
-        turns, builds, seconds = turns + played.turns, builds + played.builds, seconds + played.cpu_seconds
-    what = f"CPU of {HARNESS_TURNS:,} turns of scenarios, built and judged, one core"
-    yield row("harness", what, seconds * HARNESS_TURNS / turns, "s", at_most=HARNESS_LIMIT_SECONDS)
-    yield row("harness", "  the same a build", 1000 * seconds / builds, "ms")
-    yield row("harness", f"CPU of one conversation of {HARNESS_TURNS:,} turns", _endless(), "s")
-
-
-def _endless() -> float:
-    """Scenarios said one after the other in one session."""
-    scenarios = []
-    turns = 0
-    for number in count():
-        if turns >= HARNESS_TURNS:
-            break
-        scenarios.append(make(Draw("verbatim", "docs", number)))
-        turns += scenarios[-1].turns
-    messages = tuple(chain.from_iterable(scenario.messages for scenario in scenarios))
-    started = time.process_time()
-    for _ in play_verbatim(Scenario(draw=Draw("verbatim", "docs", 0), messages=messages), Setup(), PlayCounts()):
-        pass
-    return time.process_time() - started
-
-
 RANKED_TURNS = (600, 20_000)
 VOCABULARY = 8_000
 TURN_WORDS = 15
@@ -280,8 +235,6 @@ ROUNDS = 3
 FETCHED = 200
 """Messages of the session that is fetched."""
 FETCHES = 50
-KILLS = 3
-WRITERS = 2
 FLUSH_SECONDS = 600.0
 
 
@@ -301,11 +254,6 @@ def cards(data: object = None) -> Iterator[BenchmarkRow]:
     )
     yield row("cards", f"messages of {MESSAGES:,} that never got one", sum(b.missing for b in beside), at_most=0)
     yield from _fetched()
-    errors, missing = _processes(WRITERS, kill=False)
-    yield row("cards", f"{WRITERS} processes on one store: errors", errors, at_most=0)
-    yield row("cards", f"{WRITERS} processes on one store: cards missing", missing, at_most=0)
-    _, missing = _processes(KILLS, kill=True)
-    yield row("cards", f"{KILLS} processes killed while they append: cards missing", missing, at_most=0)
 
 
 class _AppendFigures(NamedTuple):
@@ -356,67 +304,3 @@ def _fetched() -> Iterator[BenchmarkRow]:
             assert len(found) == FETCHED, f"{len(found)} cards of {FETCHED} messages"
         index.close()
     yield row("cards", f"fetching the cards of a session of {FETCHED}, p50", statistics.median(spent), "ms", at_most=2)
-
-
-_WRITER = """
-import sys
-from ctxsteward.envelope import open_store
-from benchmarks.conversations import conversation
-uri, me, batches = sys.argv[1], sys.argv[2], int(sys.argv[3])
-messages = conversation(10 * batches, seed=int(me))
-with open_store(uri) as store:
-    cards = store.cards()
-    for n in range(batches):
-        for name in ("shared", me):
-            store.session(name).extend(messages[10 * n : 10 * n + 10])
-            print(name, flush=True)
-    finished = cards.flush(600)
-    sys.exit(bool(cards.findings) or not finished)
-"""
-
-
-def _processes(count: int, *, kill: bool) -> tuple[int, int]:
-    """Processes that failed, and cards missing of acknowledged messages once the last one has caught up.
-
-    They run at the same time, or one after the other, each killed after some batches.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        uri = f"file:{folder}/store"
-        if kill:
-            said = [_killed(uri, n) for n in range(count)]
-            failed = 0
-        else:
-            writers = [_writer(uri, n, 20) for n in range(count)]
-            said = [writer.communicate(timeout=FLUSH_SECONDS)[0].split() for writer in writers]
-            failed = sum(writer.returncode != 0 for writer in writers)
-        with open_store(uri) as store:
-            store.cards().flush(FLUSH_SECONDS)
-            return failed, _missing(store, [name for names in said for name in names])
-
-
-def _writer(uri: str, n: int, batches: int) -> subprocess.Popen[str]:
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    command = [sys.executable, "-c", _WRITER, uri, str(n), str(batches)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": path})
-
-
-def _killed(uri: str, n: int) -> list[str]:
-    """Sessions whose batches were acknowledged before the kill, one name a batch."""
-    with _writer(uri, n, 1_000) as writer:
-        assert writer.stdout is not None
-        said = []
-        for line in writer.stdout:
-            said.append(line.strip())
-            if len(said) == 40 + 20 * n:
-                writer.send_signal(signal.SIGKILL)
-    return said
-
-
-def _missing(store: Store, acknowledged: list[str]) -> int:
-    """Messages without a card, and acknowledged ones that are not even in the log."""
-    marks = {one.session: one.cards for one in store.cards().index.sessions()}
-    missing = 0
-    for name in set(acknowledged):
-        length = len(store.session(name))
-        missing += max(0, 10 * acknowledged.count(name) - length) + length - marks.get(name, 0)
-    return missing

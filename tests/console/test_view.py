@@ -219,7 +219,7 @@ def test_a_tool_result_says_how_much_of_it_was_shown(tmp_path: Path) -> None:
     session.append({"role": "tool", "tool_call_id": "c1", "content": "line of a log\n" * 900})
     session.append({"role": "assistant", "content": "", "tool_calls": [call | {"id": "c2"}]})
     session.note("plan", "read on")
-    EnvelopeBuilder("gpt-4o").build(session)
+    EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=900)).build(session)
     live = [(item.label, item.ref, item.shown, item.note, item.is_cut) for item in items(store, 1, "live", "s")]
     assert live == [
         ("user", "§1", "whole", "", False),

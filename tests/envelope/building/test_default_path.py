@@ -75,9 +75,9 @@ def test_default_builds_give_the_bytes_they_gave(
     ("renderer", "dialect", "expected"),
     [
         (3, "openai", (32, "146f1264672e0079675f4245496a4a4a")),
-        (3, "anthropic", (28, "7c1557db40f45be5e15b3eff7c0fafb6")),
+        (3, "anthropic", (29, "0656f5e40cce9f8d54edb47bec934427")),
         (4, "openai", (32, "ec694f4407fecf38c0b5e549f488d3fa")),
-        (4, "anthropic", (28, "7f9a387d1402e9feaf6a6160c07f9f86")),
+        (4, "anthropic", (29, "b19f3bee2d6a46d62432dc95442a89a1")),
     ],
 )
 def test_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

@@ -60,6 +60,15 @@ def test_a_compaction_makes_room_for_three_turns_like_those_in_the_window() -> N
         assert paced(window).target_tokens == budgets.trigger_tokens - room_tokens
 
 
+def test_a_prompt_too_short_for_a_cache_makes_room_for_one_turn() -> None:
+    """Each call bills it whole, cut or not; with 24 tokens more the provider caches it."""
+    turns = [wire for length in (40, 40, 80) for wire in (user("q" * (length - 4)), reply("a" * 16))]
+    for dynamic_tokens, room_tokens in ((1_000, 100), (1_024, 2 * 73 + 100)):
+        budgets = Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0)
+        (window,) = windows(budgets, user("task"), reply("Yes."), *turns, user("n"))
+        assert paced(window).target_tokens == budgets.trigger_tokens - room_tokens
+
+
 STEPS = (
     user("task"),
     *(wire for n in range(3) for wire in (call(f"c{n}"), result(f"c{n}", "r" * 80))),

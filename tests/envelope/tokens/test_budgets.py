@@ -68,7 +68,7 @@ class Share(NamedTuple):
     [
         pytest.param(
             Share(Budgets(), 3_200, 2_880, 2_080, 2_000, 1_000),
-            id="the defaults: 40 % of 8,000, 90 % and 65 % of that; the cap is at most 1,000, the task has no such limit",
+            id="the defaults: 40 % of 8,000, 90 % and 65 % of that; the cap at most 1,000, no limit for the task",
         ),
         pytest.param(
             Share(Budgets.compact(), 540, 432, 270, 225, 225),

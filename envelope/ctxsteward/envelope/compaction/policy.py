@@ -19,6 +19,7 @@ from ..history.tool_groups import ToolGroup as ToolGroup
 from ..layout.composition import DynamicLayout
 from ..layout.fragments import Fragment, RenderOptions, group_fragment
 from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
+from ..tokens.models import DEFAULT_CACHE_BLOCK_TOKENS
 from ..tokens.tokenizer import MESSAGE_TOKENS, Counter
 
 POLICY = "deep-oldest-first/1"
@@ -335,6 +336,8 @@ def paced(window: Window) -> Budgets:
     """Return the budgets with a target that leaves room for `TURNS` turns, one of them as long as any in the window.
 
     A reply counts as what it takes once it is not the newest. The task and the turn that has no reply yet do not count.
+    A prompt that is too short for the provider's cache is billed whole at each call, so cutting it more often costs
+    nothing: there is room for one turn, and the rest keeps what was said.
     """
     state, reply_tokens = window.state, window.budgets.old_reply_tokens
     turns: list[int] = []
@@ -348,7 +351,9 @@ def paced(window: Window) -> Budgets:
     answered = turns[:-1] if state.last_user > state.last_reply else turns
     if not answered:
         return window.budgets
-    return window.budgets.leaving((TURNS - 1) * sum(answered) // len(answered) + max(turns))
+    is_cached = window.head_tokens + window.budgets.dynamic_tokens >= DEFAULT_CACHE_BLOCK_TOKENS
+    further = TURNS - 1 if is_cached else 0
+    return window.budgets.leaving(further * sum(answered) // len(answered) + max(turns))
 
 
 Within = Callable[[Window], Budgets]

@@ -88,8 +88,8 @@ GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION = 0.8, 0.9
 its own budget."""
 
 DEFAULT_DYNAMIC_TOKENS = 8_000
-"""Of dynamic, unless the caller or a small window says otherwise. All lasting rules of long chats stay in sight (at 2,000
-tokens 90 % of them), and 99 % of the values that later calls of tau-bench's runs use (at 4,000 tokens 96 %)."""
+"""Of dynamic, unless the caller or a small window says otherwise. All lasting rules of long chats stay in sight (90 %
+of them at 2,000 tokens), and 99 % of the values that later calls of tau-bench's runs use (96 % at 4,000)."""
 
 CHAT_TOKENS = 4_000
 """Of dynamic in the preset for chats, where no model is named."""
