@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Prices, model_info
-from ctxsteward.evals.cost import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builder, grouped, measure, title
 from ctxsteward.evals.documents import table
 
+from .agent_costs import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builder, grouped, measure, title
 from .masking import strategies
 from .report import progress, publish, script
 

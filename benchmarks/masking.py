@@ -23,9 +23,10 @@ from math import inf
 from random import Random
 from typing import NamedTuple
 
-from ctxsteward.evals.cost import Strategy
 from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptPiece, Sizer
 from ctxsteward.evals.replay import AgentRun
+
+from .agent_costs import Strategy
 
 MASK = "[tool result left out]"
 KEPT_STEPS = 5

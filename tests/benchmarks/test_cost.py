@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.cost import cost_block
 from benchmarks.masking import HINDSIGHT
 
-from ..evals.test_cost import agent_run
+from .test_agent_costs import agent_run
 
 ROOT = Path(__file__).parents[2]
 

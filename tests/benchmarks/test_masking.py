@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from benchmarks.agent_costs import EVERYTHING, OURS, measure, missed_bars
 from benchmarks.masking import (
     MASK,
     MaskedRun,
@@ -25,13 +26,12 @@ from benchmarks.masking import (
 )
 from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.transcripts.files import parse_transcripts
-from ctxsteward.evals.cost import EVERYTHING, OURS, everything, measure, missed_bars
 from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, openai_faults
-from ctxsteward.evals.replay import files_of, read_run
+from ctxsteward.evals.replay import everything, files_of, read_run
 
-from ..evals.test_cost import SIZER, TASK, agent_run, booking, builder, run_of
 from ..examples import examples
 from ..needs import PUBLIC_DATA
+from .test_agent_costs import SIZER, TASK, agent_run, booking, builder, run_of
 
 DATA = Path(__file__).parents[2] / "../shared/data"
 

@@ -305,6 +305,11 @@ class AgentRun:
         return judge.bill
 
 
+def everything(run: AgentRun) -> list[PricedPrompt]:
+    """Return prompts that send all messages."""
+    return [PricedPrompt((*run.system, *run.messages[:seen])) for seen in run.seen]
+
+
 def files_of(paths: Iterable[str | Path]) -> list[Path]:
     """Return the named files and the transcripts in named folders, each once; raise `InputError` for none."""
     files: dict[Path, Path] = {}

@@ -39,9 +39,8 @@ from ctxsteward.schemas import ContextError, InputError, Message
 from ctxsteward.store.names import checked_name
 
 from .canaries import normalize, shows
-from .cost import everything
 from .prompt_cost import Bill, Prices, Sizer
-from .replay import REPLY_ROLES, AgentRun, files_of, read_run
+from .replay import REPLY_ROLES, AgentRun, everything, files_of, read_run
 from .suite_files.drafts import DraftedAsk, drafted
 
 BUDGETS_TOKENS = (1_000, 2_000, 4_000, 8_000, 16_000)

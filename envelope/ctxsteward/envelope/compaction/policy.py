@@ -125,7 +125,7 @@ class Window:
 
         In a turn's tool loop nothing more is recalled before the next user turn. Before the first compaction there is
         nothing to recall: all messages are in the window, and the later they leave it, the longer the prefix is cached
-        (`evals.cost`: 0.03 of what sending everything costs at 4,000 tokens, 0.01 at 900 and 2,000).
+        (`benchmarks.cost`: 0.03 of what sending everything costs at 4,000 tokens, 0.01 at 900 and 2,000).
         """
         budgets, state = self.budgets, self.state
         if state.compactions and state.recalled is None and not state.in_loop:

@@ -3,7 +3,7 @@
 A `Selector` ranks; `select` fits its ranking to the room and makes the event that records it. What the question
 names by number comes before any ranking (`named`) and has all the room. What is ranked fills at most a fifth of what
 the window leaves out (`budgets.RECALLED_FRACTION`): it is billed anew each user turn, so recalling most of a short
-history costs more than never having compacted it. Measured with `evals.cost`, cache-priced, to sending everything:
+history costs more than never having compacted it. Measured with `benchmarks.cost`, cache-priced, to sending everything:
 without this limit 0.99 at 900 dynamic tokens, 1.08 at 2,000 and 1.00 at 4,000, with it 0.96, 0.98 and 0.96. Evidence
 shown in conversations of 370-690 turns (`evals recall`) stays at budgets up to 2,000 tokens and falls by 0.2 points at
 4,000; with a sixth, by 0.6.

@@ -1,4 +1,4 @@
-"""Runs, prices and rows of `evals.cost`."""
+"""Runs, prices and rows of the cost benchmark."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder
-from ctxsteward.envelope.testing import CharTokenizer
-from ctxsteward.envelope.tokens.tokenizer import Counter
-from ctxsteward.envelope.transcripts.files import parse_transcripts
-from ctxsteward.evals.cost import (
+from benchmarks.agent_costs import (
     ALL,
     EVERYTHING,
     OURS,
@@ -20,6 +16,10 @@ from ctxsteward.evals.cost import (
     measure,
     missed_bars,
 )
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.envelope.testing import CharTokenizer
+from ctxsteward.envelope.tokens.tokenizer import Counter
+from ctxsteward.envelope.transcripts.files import parse_transcripts
 from ctxsteward.evals.prompt_cost import PricedPrompt, Prices, PromptJudge, Sizer
 from ctxsteward.evals.replay import (
     AgentRun,

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
+from ctxsteward.evals.prompt_cost import Bill, PricedPrompt, Prices, Sizer
+from ctxsteward.evals.replay import AgentRun, everything, read_runs
 from ctxsteward.schemas import InputError
-
-from .prompt_cost import Bill, PricedPrompt, Prices, Sizer
-from .replay import AgentRun, read_runs
 
 OURS = "ours"
 OURS_WITHOUT_RECALL = "ours, no recall"
@@ -103,11 +102,6 @@ def agent_builder(builder: EnvelopeBuilder) -> EnvelopeBuilder:
         budgets = budgets.model_copy(update={"arrival_cap_tokens": max(16, cap)})
     tokenizer = None if builder.model else builder.counter.tokenizer
     return EnvelopeBuilder(builder.model, tokenizer=tokenizer, budgets=budgets, selector=None)
-
-
-def everything(run: AgentRun) -> list[PricedPrompt]:
-    """Send all messages."""
-    return [PricedPrompt((*run.system, *run.messages[:seen])) for seen in run.seen]
 
 
 def _rows(bills: Mapping[str, Mapping[str, Bill]]) -> Iterator[CostRow]:
