@@ -5,7 +5,7 @@
     for record in ledger.records(JudgementContext(now="2026-11-22T00:00:00Z", run="night-7")): …
     ledger.publish(records)                        remember their stamps, once they are committed
     ledger.withdraw(session="s-42")
-    ledger.uses.catch_up(batches, gone)            count what is not counted yet; a repeat or a kill does not matter
+    ledger.uses.catch_up(addresses, read, gone)    read batches that were not read; a repeat or a kill does not matter
     ledger.uses.of_records()                       {id of a record: `RecordUse`}, under the id that the record has now
 
 The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came.
@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -40,15 +40,17 @@ from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from ..admission import AdmissionPolicy, AdmittedRecords
-from ..artifacts.artifact import Artifact, EvidenceQuote
+from ..artifacts.artifact import Artifact, CitedText, EvidenceQuote, quotes, verified
 from ..artifacts.storage import ArtifactStore, possible_speakers
 from ..erasure import RecordSupport, tell_ledger
+from ..harvest.tools.statements import STATEMENTS_EXTRACTOR
+from ..observations.observation import KINDS
 from ..observations.transcript import in_order
 from ..reconcile.sketches import SKETCH
-from .database import LedgerDatabase
+from .database import LedgerDatabase, observations
 from .index import ObservationIndex
-from .judgement import JudgedDraft, RecordBasis, RecordEvidence, judged
-from .reconciliation import Reconciliation, reconcile
+from .judgement import JudgedDraft, RecordBasis, basis_of, judged, support
+from .reconciliation import Reconciliation
 from .records import (
     JudgementContext,
     LedgerIdentity,
@@ -85,7 +87,6 @@ class Ledger:
         self._db, self._store = database, store
         self._artifacts = ArtifactStore(store, frame.tenant)
         self._index = ObservationIndex(database, key, frame)
-        self._evidence = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
         self.uses: UsageTable = UsageTable(database, self._reconciled)
         self._frame, self._key, self._tenant = frame, key, frame.tenant
         self._made: tuple[int, Reconciliation] | None = None
@@ -308,35 +309,62 @@ class Ledger:
     def why(self, id: str) -> tuple[EvidenceQuote, ...]:
         """The spans a record rests on, with their words; empty for an id that is not known."""
         draft = self._reconciled().draft(id)
-        return self._evidence.why(draft) if draft else ()
+        evidence = [Evidence(**one) for one in draft.evidence] if draft else []
+        return tuple(quotes(evidence, self._cited(evidence), self._key))
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy | None = None) -> RecordSupport | None:
         """Everybody behind a record, for whoever forgets; None where it is not known or counts no voices."""
-        draft = self._reconciled().draft(record.id)
+        found = self._reconciled()
+        draft = found.draft(record.id)
         if draft is None:
             return None
         approved = record.review is not None and record.review.state == "approved"
-        return self._evidence.support(draft, policy or AdmissionPolicy(), approved=approved)
+        seen = observations(self._db, [brief.id for brief in found.lending(draft)]).values()
+        address = self._store.vault(self._tenant).subject_address
+        return support(draft, seen, policy or AdmissionPolicy(), address, approved=approved)
 
     def basis(self, id: str) -> RecordBasis | None:
         """What stands behind the record of this id, counted; None where it is not known."""
-        draft = self._reconciled().draft(id)
-        return None if draft is None else self._evidence.basis(draft)
+        found = self._reconciled()
+        draft = found.draft(id)
+        if draft is None:
+            return None
+        read = self._db.rows("SELECT count(DISTINCT session) FROM artifacts WHERE live")[0][0]
+        return basis_of(draft, read, found.lending(draft), self._db)
 
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
         """Errors that came up in this time (Unix seconds): id of the record, number of transcripts, the most first."""
-        return self._evidence.recurring(self._reconciled(), since_seconds, until_seconds)
+        found, sessions = self._reconciled(), defaultdict[str, set[str]](set)
+        templates = [kind for kind, spec in KINDS.items() if spec.is_template]
+        query = "SELECT claim, session, seconds, extractor FROM seen WHERE kind IN (…)"
+        for claim, session, seconds, extractor in self._db.among(query, templates):
+            label = found.labels[claim]
+            is_error = since_seconds <= seconds < until_seconds and extractor != STATEMENTS_EXTRACTOR
+            if is_error and label in found.drafts and label not in found.flaws:
+                sessions[found.drafts[label].id].add(session)
+        return sorted(((id_, len(many)) for id_, many in sessions.items()), key=lambda one: (-one[1], one[0]))
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""
-        return self._evidence.broken(evidence)
+        told = zip(evidence, self._cited(evidence), strict=True)
+        return tuple(one for one, cited in told if not verified(one, cited, self._key))
+
+    def _cited(self, evidence: Sequence[Evidence]) -> list[CitedText | None]:
+        found: dict[tuple[str, str], dict[str, CitedText]] = {}
+        for one in evidence:
+            place = (one.source, one.session)
+            if place not in found:
+                rows = self._db.rows("SELECT address FROM artifacts WHERE live AND source = ? AND session = ?", *place)
+                kept = [self._artifacts.find(row[0]) for row in rows]
+                found[place] = {cited.ref: cited for artifact in kept if artifact for cited in artifact.cited}
+        return [found[one.source, one.session].get(one.ref) for one in evidence]
 
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _reconciled(self) -> Reconciliation:
         made, version = self._made, self._db.version()
         if made is None or made[0] != version:
-            made = self._made = version, reconcile(self._db, self._frame)
+            made = self._made = version, Reconciliation(self._db, self._frame)
         return made[1]
 
     def _judged(self, as_of: JudgementContext) -> list[JudgedDraft]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from ctxsteward.envelope import Counter
 from ctxsteward.schemas import InputError, MetaRecommendation
 from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.publish import validate
@@ -24,16 +25,6 @@ from ..reconcile.draft import Draft, wilson_lower95
 
 _FRESH = RecordStanding("candidate", ())
 MAX_FLAW_CHARS = 300
-
-
-class LineCounter(Protocol):
-    """What counts tokens: `ctxsteward.envelope.tokens.tokenizer.Counter` is one."""
-
-    @property
-    def name(self) -> str:
-        """Under which counts are kept."""
-
-    def text(self, text: str) -> int: ...
 
 
 class LedgerIdentity(NamedTuple):
@@ -181,7 +172,7 @@ class JudgementContext:
     policy: AdmissionPolicy = field(default_factory=AdmissionPolicy)
     reviews: Mapping[str, Review] = field(default_factory=dict)
     """By the id of a record, or one it once had."""
-    counter: LineCounter | None = None
+    counter: Counter | None = None
     """Counts the line of each record; None: nothing is counted."""
     run: str = "none"
     """That writes them."""
