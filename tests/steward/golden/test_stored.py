@@ -66,7 +66,8 @@ def decisions() -> list[Any]:
     reviews = RecordReviews(made, "support", TENANT, actors=actors())
     one = recommendation("r1", "Prices are in euro.", kind="correction", status="candidate")
     reviews.edit(one, "Prices are in euro, tax included.", signer("ada"), when=WHEN, note="clearer")
-    reviews.put_off(one, signer("ben"), when=WHEN, night="2026-11-21")
+    later = {"kind": "later", "record": "r1", "night": "2026-11-21", "who": "ben", "when": WHEN}
+    reviews.append(reviews.signed({"schema_version": 2, **later}, signer("ben")))  # of an earlier version
     reviews.answer(one, "reject", signer("cleo"), when=WHEN, names=("r1", "r0"), stood_on=("said",))
     return [body for _, body in reviews.links()]
 

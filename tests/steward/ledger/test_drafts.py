@@ -127,13 +127,12 @@ def store() -> Any:
 
 
 def filled(store: Store, path: Path) -> tuple[Any, ...]:
-    """A ledger whose artifacts are in the store, one of them withdrawn, and its records published."""
+    """A ledger whose artifacts are in the store, one of them withdrawn."""
     with opened(store, path) as ledger:
         kept = ArtifactStore(store, TENANT)
         came = [artifact(store, f"s{n}", ["Keep your answers short."], principal=f"u{n}") for n in range(4)]
         ledger.absorb_kept([address for one in came if (address := kept.put(one)) is not None])
         ledger.withdraw(session="s3")
-        ledger.publish(ledger.records(JudgementContext(now=NOW, run="night-1")))
         return told(ledger)
 
 

@@ -100,7 +100,7 @@ def page(
     )
 
 
-DECISIONS: Mapping[str, str] = {"approve": "", "reject": ' --reason "…"', "edit": ' --text "…"', "later": ""}
+DECISIONS: Mapping[str, str] = {"approve": "", "reject": ' --reason "…"', "edit": ' --text "…"'}
 """Decisions about a record, each with what its command asks for."""
 
 

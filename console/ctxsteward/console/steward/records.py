@@ -60,7 +60,6 @@ REASONS: Mapping[str, str] = {
     "gainsays_locked": "it contradicts a locked line",
     "gainsays_rule": "it contradicts a rule",
     "beside_locked": "this profile has locked lines; a person says whether it goes against one of them",
-    "merged": "it took in a record that says the same",
 }
 """What the codes of a record mean."""
 

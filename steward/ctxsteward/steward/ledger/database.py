@@ -1,7 +1,7 @@
 """The index's file and its rows: SQLite with write-ahead log and `secure_delete`, all derived from artifacts.
 
-Here lie observations with the claim that each makes, what finished batches say of the use of records, and stamps. What
-they make (components, drafts, standings) is worked out anew whenever it is asked for (`reconciliation`). Claims and
+Here lie observations with the claim that each makes, and what finished batches say of the use of records. What they
+make (components, drafts, standings) is worked out anew whenever it is asked for (`reconciliation`). Claims and
 observations are rows of JSON; what a row's columns say is not said again in its text.
 
 Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
@@ -56,9 +56,6 @@ CREATE TABLE seen (
 );
 CREATE INDEX seen_by_artifact ON seen (artifact);
 CREATE INDEX seen_by_claim ON seen (claim, id);
-CREATE TABLE published (
-  id TEXT PRIMARY KEY, content TEXT NOT NULL, revision INTEGER NOT NULL, run TEXT NOT NULL, recorded_at TEXT
-) WITHOUT ROWID;
 CREATE TABLE batches (address TEXT PRIMARY KEY, uses TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY (session, principal)) WITHOUT ROWID;
 """

@@ -3,14 +3,12 @@
     ledger = Ledger.open(path, store, "acme", "support")
     ledger.absorb(*artifacts)                      a set: order, batches and repeats do not matter
     for record in ledger.records(JudgementContext(now="2026-11-22T00:00:00Z", run="night-7")): …
-    ledger.publish(records)                        remember their stamps, once they are committed
     ledger.withdraw(session="s-42")
     ledger.uses.catch_up(addresses, read, gone)    read batches that were not read; a repeat or a kill does not matter
     ledger.uses.of_records()                       {id of a record: `RecordUse`}, under the id that the record has now
 
 The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came.
-`records` is a function of the set, the policy, the present and the reviews, apart from three stamps (`revision`, `run`,
-`recorded_at`) that say when a record last changed. `digest` does not cover them. All drafts are made and judged anew
+`records` is a function of the set, the policy, the present and the reviews. All drafts are made and judged anew
 whenever the set has changed; nothing of them is kept in the file.
 
 The file is an index: `rebuild` makes it from the store's artifacts. It holds words of users. So it registers with
@@ -52,22 +50,16 @@ from .index import ObservationIndex
 from .judgement import JudgedDraft, RecordBasis, basis_of, judged, support
 from .reconciliation import Reconciliation
 from .records import (
+    PLAIN,
     JudgementContext,
     LedgerIdentity,
-    RecordStamp,
-    content_of,
     line,
     recommendation,
-    stamp_record,
 )
 from .usage_table import UsageTable
 
 _EVERYBODY = ""
 """In the list of what was erased: the whole session."""
-
-
-PLAIN = JudgementContext()
-"""At no time, under the default policy, with no review."""
 
 
 class LedgerSize(NamedTuple):
@@ -245,14 +237,13 @@ class Ledger:
 
     def records(self, as_of: JudgementContext = PLAIN) -> Iterator[MetaRecommendation]:
         """Every record, by id."""
-        stamps = self._stamps()
         for one in self._judged(as_of):
-            yield self._record(one, as_of, stamps)
+            yield self._record(one, as_of)
 
     def judged(self, as_of: JudgementContext = PLAIN) -> AdmittedRecords:
         """The active records, and what all of them come to."""
-        every, stamps = self._judged(as_of), self._stamps()
-        active = tuple(self._record(one, as_of, stamps) for one in every if one.standing.status == "active")
+        every = self._judged(as_of)
+        active = tuple(self._record(one, as_of) for one in every if one.standing.status == "active")
         for record in active:
             validate("meta_recommendation", record.model_dump(mode="json", warnings=False), f"record {record.id}")
         said = [[one.draft.id, *one.standing, one.review.text if one.review else None] for one in every]
@@ -268,19 +259,7 @@ class Ledger:
     def record(self, id: str, as_of: JudgementContext = PLAIN) -> MetaRecommendation | None:
         """One record, by its id or one it once had."""
         found = (one for one in self._judged(as_of) if id in one.draft.names)
-        return next((self._record(one, as_of, self._stamps()) for one in found), None)
-
-    def publish(self, records: Iterable[MetaRecommendation]) -> None:
-        """Remember the stamps of records that were committed; of what is left out, nothing is remembered any more."""
-        with self._db.writing():
-            before = self._stamps()
-            for one in records:
-                stamp = before.pop(one.id, None)
-                said = (one.revision, one.run, one.validity.recorded_at)
-                if stamp is None or stamp[1:] != said:  # a record that says something else has another revision
-                    content = content_of(one, self._key)
-                    self._db.run("INSERT OR REPLACE INTO published VALUES (?, ?, ?, ?, ?)", one.id, content, *said)
-            self._db.many("DELETE FROM published WHERE id = ?", [(id_,) for id_ in before])
+        return next((self._record(one, as_of) for one in found), None)
 
     def flawed(self) -> dict[str, str]:
         """Why would-be records fit no record by the published schema, by id."""
@@ -370,26 +349,17 @@ class Ledger:
     def _judged(self, as_of: JudgementContext) -> list[JudgedDraft]:
         return judged(self._reconciled(), as_of.policy, as_of.now_seconds, as_of.reviews)
 
-    def _record(self, one: JudgedDraft, as_of: JudgementContext, stamps: dict[str, RecordStamp]) -> MetaRecommendation:
-        """A judged draft as a record, with its stamps."""
-        draft, review = one.draft, one.review
-        words = line(draft, review.text if review is not None else None)
-        record = recommendation(
-            draft,
+    def _record(self, one: JudgedDraft, as_of: JudgementContext) -> MetaRecommendation:
+        """A judged draft as a record."""
+        words = line(one.draft, one.review.text if one.review is not None else None)
+        return recommendation(
+            one.draft,
             one.standing,
             self._frame,
-            half_life_days=as_of.policy.half_life(draft.kind),
+            as_of,
             tokens=as_of.counter.text(words) if as_of.counter is not None else 0,
-            merged=tuple(sorted(stamps.keys() & set(draft.names) - {draft.id})),
-            review=review,
-        ).model_copy(update={"run": as_of.run})
-        stamp = stamps.get(draft.id)
-        return stamp_record(record, stamp, as_of.now, content_of(record, self._key) if stamp else "")
-
-    def _stamps(self) -> dict[str, RecordStamp]:
-        """Of all that was published, by id."""
-        rows = self._db.rows("SELECT id, content, revision, run, recorded_at FROM published")
-        return {id_: RecordStamp(*rest) for id_, *rest in rows}
+            review=one.review,
+        )
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""

@@ -47,11 +47,7 @@ class UsageTable:
                     self._keep(address, uses, gone)
 
     def _keep(self, address: str, uses: Iterable[SessionUse], gone: Set[str]) -> None:
-        told = [
-            (use.reading, use.revision, use.fates, use.rests)
-            for use in uses
-            if use.fates and gone.isdisjoint(use.rests)
-        ]
+        told = [(use.reading, use.revision, use.fates, use.rests) for use in uses if gone.isdisjoint(use.rests)]
         self._db.run("INSERT OR REPLACE INTO batches VALUES (?, ?)", address, json.dumps(told))
 
     def _read(self) -> Iterator[tuple[str, list[SessionUse]]]:
