@@ -14,7 +14,6 @@ from ctxsteward.steward.gate.settings import CombinedGate, GateSettings, HeadBud
 from ctxsteward.steward.gate.suite import FrozenGate, HeldOutRequest, default_builder, load_suite, shipped
 
 
-
 def record(text: str) -> MetaRecord:
     """One that a night has harvested."""
     return MetaRecord(id=f"{len(text):016x}", text=text, sources=("s-1§1",))
