@@ -173,13 +173,6 @@ class LedgerDatabase:
         with self._lock, self._named():
             self._db.executemany(query, rows)
 
-    def empty(self) -> None:
-        """Drop all that can be derived again."""
-        with self.writing():
-            for table in _DERIVED:
-                self.run(f"DELETE FROM {table}")
-            self.run("DELETE FROM about WHERE name <> 'about'")
-
     def version(self) -> int:
         """A number that changes where another process has changed the file."""
         return int(self.rows("PRAGMA data_version")[0][0])

@@ -147,12 +147,6 @@ class Ledger:
         found = (self._artifacts.find(row[0]) for row in rows)
         return any(cited.ref == ref for artifact in found if artifact for cited in artifact.cited)
 
-    def rebuild(self, addresses: Iterable[str]) -> tuple[int, int]:
-        """Make the index anew from the store's artifacts; what `absorb_kept` says."""
-        self._db.empty()
-        self._made = None
-        return self.absorb_kept(addresses)
-
     # -- what was forgotten -------------------------------------------------------------------------------------
 
     @property
