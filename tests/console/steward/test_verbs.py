@@ -241,7 +241,7 @@ def test_a_night_without_a_figure_is_a_gap() -> None:
 
 def test_help_names_every_verb() -> None:
     told = run("--help").stdout
-    for verb in "run status log diff why review promote rollback quarantine drift doctor forget actors".split():  # noqa: SIM905
+    for verb in "run status log why review promote rollback quarantine drift doctor forget actors".split():  # noqa: SIM905
         assert f"  {verb} " in told
 
 

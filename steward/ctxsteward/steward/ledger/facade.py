@@ -11,7 +11,7 @@ The same set of artifacts gives the same records, byte for byte, in whatever ord
 `records` is a function of the set, the policy, the present and the reviews. All drafts are made and judged anew
 whenever the set has changed; nothing of them is kept in the file.
 
-The file is an index: `rebuild` makes it from the store's artifacts. It holds words of users. So it registers with
+The file is an index: `absorb_kept` makes it from the store's artifacts. It holds words of users. So it registers with
 `store.erasers`, takes out what was forgotten elsewhere when it is opened (a process that does not have it open deletes
 the file), and is rewritten after each erasure, so that no deleted row is left in it.
 
