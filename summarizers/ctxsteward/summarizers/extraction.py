@@ -67,6 +67,9 @@ NEWEST_WORTH = 84.0
 MOST_LIFT = 15.0
 """Most lift above a statement's own worth if it shares less than half the words of the older one. Such an overlap is
 chance in talk about one subject, and without this bound each statement would be worth more than the one before it."""
+MOST_GAIN = 25.0
+"""Worth above its reading up to which a standing statement lifts newer ones: rarity gives about so much. Without this
+bound each line of a series ("Day 31: …", "Day 32: …") outdoes the one before, and in the end every rule."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
@@ -181,7 +184,7 @@ def _from_statements(
     least = {index: min(NEWEST_WORTH, worths[index] + MOST_LIFT) for index in outcome.beside}
     for newer, olds in outcome.lifts.items():
         for old, is_likely in olds.items():
-            worth = worths[old] + NEWER_WORTH
+            worth = NEWER_WORTH + _worth_without_lifts(everything[old], worths[old])
             lifted = worth if is_likely else min(worth, worths[newer] + MOST_LIFT)
             least[newer] = max(least.get(newer, 0.0), lifted)
     for old, match in outcome.stale.items():
@@ -202,6 +205,13 @@ def _from_statements(
                 candidates.append(candidate)
         previous = statement
     return candidates
+
+
+def _worth_without_lifts(statement: PlacedSentence, worth: float) -> float:
+    """Return a statement's worth, without most of what a standing one gained by lifts."""
+    if statement.place != "standing":
+        return worth
+    return min(worth, known_reading(statement.reading.text, "user").worth + MOST_GAIN)
 
 
 def _least_worth(old: PlacedSentence, newer: PlacedSentence, old_worth: float) -> float:
