@@ -229,6 +229,19 @@ def test_sentences_that_share_a_rare_word_by_chance_do_not_outdo_each_other() ->
     assert max(bullet.value for bullet in standing) <= max(alone) + MOST_LIFT
 
 
+def test_a_series_of_like_lines_never_outdoes_a_rule() -> None:
+    lines = ["Never book a flight before 10:00."]
+    lines += [f"Day {day}: show me {2 * day} temples, please, and a garden by the river." for day in range(1, 40)]
+    standing: tuple[Bullet, ...] = ()
+    for number, line in enumerate(lines, 1):
+        item = SourceMessage(ref=f"§{number}", message=Message.from_wire({"role": "user", "content": line}))
+        summary = extractive(SummarizerInput(messages=(item,), standing=standing), budget_tokens=500)
+        standing = (*standing, *summary.bullets)
+    rule, *series = standing
+    assert len(series) == 39
+    assert max(bullet.value for bullet in series) < rule.value
+
+
 def test_a_rule_in_a_long_message_is_worth_less_than_the_same_rule_alone() -> None:
     rule = "Never deploy on a Friday."
     crowd = " ".join(f"Item {number} of the list was moved to shelf {number + 40}." for number in range(30))

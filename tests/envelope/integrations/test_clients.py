@@ -776,7 +776,7 @@ def test_a_stream_says_what_the_whole_answer_says(kind: Any) -> None:
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "integrations"
 PRINTED = {
     "wrap_openai": [
-        "60 messages handed over, 419 tokens sent",
+        "60 messages handed over, 343 tokens sent",
         "in the log, word for word: Bicycle 7 has frame number FN-5173 and squeaks.",
     ],
     "wrap_anthropic": [
