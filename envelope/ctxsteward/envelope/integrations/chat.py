@@ -150,7 +150,7 @@ class Chat:
         return self.session.resolve(ref)
 
     def __len__(self) -> int:
-        """Number of messages so far."""
+        """Return the number of messages so far."""
         return len(self.session)
 
     def __repr__(self) -> str:

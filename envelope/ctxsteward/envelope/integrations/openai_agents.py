@@ -163,7 +163,7 @@ class CtxstewardSession:
     # -- as a filter --------------------------------------------------------------------------------------------
 
     async def bounded_input(self, data: CallModelData[Any]) -> ModelInputData:
-        """The `call_model_input_filter` of a `RunConfig`."""
+        """Return the bounded view of an input; use it as the `call_model_input_filter` of a `RunConfig`."""
         return await asyncio.to_thread(self._bounded, data)
 
     def _bounded(self, data: CallModelData[Any]) -> ModelInputData:

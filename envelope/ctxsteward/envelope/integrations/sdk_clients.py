@@ -116,7 +116,7 @@ class CallAttempt:
             response.stream = HeardStream(response, self)
 
     async def hear_async(self, response: httpx2.Response) -> None:
-        """`hear` for async clients; our own work runs in a thread."""
+        """Do the same as `hear` for async clients; our own work runs in a thread."""
         if response.is_success and response.is_closed:
             await anyio.to_thread.run_sync(self.end, response, None)
         elif response.is_success:

@@ -273,7 +273,7 @@ class GovernedModel:
         raise AssertionError("a last try returns or raises")
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
-        """`reply` for async callers."""
+        """Do the same as `reply` for async callers."""
         import asyncio
 
         import stamina
