@@ -125,7 +125,7 @@ class AdviceRow:
 
 
 def read_runs(path: Path) -> list[AdviceRun]:
-    """Read the runs of a file whose outcome is known, as a night reads them. Raises `InvalidTranscript`."""
+    """Read the runs with a known outcome from a file, as a night reads them. Raises `InvalidTranscript`."""
     runs = list(runs_of(path.name, path.read_bytes()))
     if len({run.task for run in runs}) < 2 or not any(run.errors for run in runs):
         tasks = len({run.task for run in runs})
@@ -136,7 +136,7 @@ def read_runs(path: Path) -> list[AdviceRun]:
 
 
 def runs_of(name: str, data: bytes, settings: IngestSettings | None = None) -> Iterator[AdviceRun]:
-    """Yield the runs in the bytes of a file whose outcome is known."""
+    """Yield the runs with a known outcome from the bytes of a file."""
     worker = HarvestWorker(key=KEYS.address_key(TENANT), settings=settings or IngestSettings())
     loaded = LoadedItem(source=name, name=name, data=data)
     artifacts: dict[str, list[Artifact]] = {}

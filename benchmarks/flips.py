@@ -113,7 +113,7 @@ def judge(lines: Sequence[str], case: LockedLineCase, *, beside: bool) -> Locked
     return LockedLineVerdict(found.level == "BLOCK", people_needed(found) >= 2)
 
 
-# -- what a generator makes of a policy ------------------------------------------------------------------------
+# -- generated cases of a policy -------------------------------------------------------------------------------
 
 Mutations = Sequence[tuple[str, str]]
 """Patterns and their replacements."""

@@ -225,7 +225,7 @@ class _ScriptedModel:
 
 
 class _ScriptedSummarizer:
-    """Gives the model its sources, and counts the lines that stood."""
+    """Gives the model its sources, and counts the lines that were kept."""
 
     def __init__(self, model: _ScriptedModel) -> None:
         self._model, self._inner = model, ModelSummarizer(model, sections=True)

@@ -398,7 +398,7 @@ class Headroom(Peer):
         return None if entry is None else str(entry.original_content)
 
 
-# -- the loop --------------------------------------------------------------------------------------------------------
+# -- requests and answers --------------------------------------------------------------------------------------------
 
 PEERS: dict[str, Callable[[int], Peer]] = {
     "langchain-trim": partial(

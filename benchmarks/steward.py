@@ -155,7 +155,7 @@ def _night(
         return run_night(opening)
 
 
-# -- a night with little that is new ------------------------------------------------------------------------------
+# -- a night with few new transcripts -----------------------------------------------------------------------------
 
 
 def _increment() -> Iterator[BenchmarkRow]:
@@ -177,7 +177,7 @@ def _increment() -> Iterator[BenchmarkRow]:
         yield row(NAME, f"of the full night, {stage}, a transcript", 1_000 * seconds / FULL, "ms")
 
 
-# -- room ---------------------------------------------------------------------------------------------------------
+# -- size of the store --------------------------------------------------------------------------------------------
 
 PARTS = {
     "ledgers": "ledger",

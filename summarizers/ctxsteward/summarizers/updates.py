@@ -292,7 +292,7 @@ def _size(reading: SentenceReading) -> int:
 
 
 def _brief(statement: PlacedSentence) -> bool:
-    """Return whether it is a user's short statement, or an assistant's short report of a deed."""
+    """Return whether it is a user's short statement, or an assistant's short report of an end."""
     new = statement.reading
     if _size(new) > BRIEF or new.text.rstrip("\"'”’ ").endswith(("?", "？")):
         return False

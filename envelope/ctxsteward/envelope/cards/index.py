@@ -256,7 +256,7 @@ class CardIndex(ABC):
             for key, (cards, mark, erased) in sorted(held.items())
         ]
 
-    # -- what a database does its own way -----------------------------------------------------------------------
+    # -- parts specific to a database ---------------------------------------------------------------------------
 
     @abstractmethod
     def close(self) -> None: ...

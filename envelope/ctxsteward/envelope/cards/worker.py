@@ -426,7 +426,7 @@ class StoreCards:
                 self.index.close()
             return done and not any(thread.is_alive() for thread in self._threads)
 
-    # -- inside -------------------------------------------------------------------------------------------------
+    # -- internal steps -----------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
         if self._is_inherited:

@@ -216,7 +216,7 @@ def refused(tree: Tree, keys: Keys, found: str, hint: str) -> InvalidCascade:
     return InvalidCascade(tree.place(keys), written(keys), found, hint)
 
 
-# -- pydantic's complaints -----------------------------------------------------------------------------------
+# -- validation errors ---------------------------------------------------------------------------------------
 
 
 def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:

@@ -169,7 +169,7 @@ def checkpoint_of(
     }
 
 
-# -- handing over ---------------------------------------------------------------------------------------------------
+# -- handoffs -------------------------------------------------------------------------------------------------------
 
 
 WriteSections = Callable[[Sequence[SourceMessage]], tuple[tuple[HandoffLine, ...], SummaryOrigin]]

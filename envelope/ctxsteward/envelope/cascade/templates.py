@@ -304,7 +304,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 pieces.append(piece)
         return "".join(pieces)
 
-    # -- what operations cost -------------------------------------------------------------------------------------
+    # -- cost of operations ---------------------------------------------------------------------------------------
 
     def _spend(self, steps: int) -> None:
         self.left -= steps
@@ -417,7 +417,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def _truncate(self, value: str, length: int = 255) -> str:
         return value if len(value) <= length else f"{value[: max(0, length)]}..."
 
-    # -- what Jinja2 asks -----------------------------------------------------------------------------------------
+    # -- hooks of Jinja2 ------------------------------------------------------------------------------------------
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, dict) and attribute in obj:

@@ -357,7 +357,7 @@ class PhaseAttempt:
             raise InputError(f"phase {use.phase!r}, call {use.number}: nobody plays the tool {use.tool!r}; {hint}")
         return output
 
-    # -- beside the messages ------------------------------------------------------------------------------------
+    # -- notes and checkpoints ----------------------------------------------------------------------------------
 
     def _take_signals(self, session: Session, text: str, *, of_model: bool = True) -> None:
         """Set the notes that a text signals."""

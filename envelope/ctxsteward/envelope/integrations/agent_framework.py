@@ -229,7 +229,7 @@ def _name(session_id: str | None) -> ConversationName:
     return named_conversation(None if session_id is None else ConversationName(session_id))
 
 
-# -- into the log -------------------------------------------------------------------------------------------------
+# -- messages to wire dicts ---------------------------------------------------------------------------------------
 
 
 def wires_of(message: Message) -> list[Wire]:
@@ -304,7 +304,7 @@ def tool_schemas(tools: Any) -> list[Wire]:
     return [tool.to_json_schema_spec() for tool in listed if isinstance(tool, FunctionTool)]
 
 
-# -- out of it ----------------------------------------------------------------------------------------------------
+# -- the view's messages ------------------------------------------------------------------------------------------
 
 
 class ShownPiece(NamedTuple):

@@ -276,7 +276,7 @@ class Turn:
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
         self._results[place] = self._results[place][0], text
 
-    # -- what came of it ----------------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------------------
 
     @property
     def calls(self) -> tuple[ToolCallPart, ...]:
@@ -332,7 +332,7 @@ class Turn:
         waiting = f", calls of tools that wait {len(self.calls)}" if self.calls else ""
         return f"<Turn of {self.chat.session.id}: {self._state}, replies {len(self._finished)}{waiting}>"
 
-    # -- its parts ----------------------------------------------------------------------------------------------
+    # -- internal steps -----------------------------------------------------------------------------------------
 
     @property
     def _where(self) -> str:

@@ -5,7 +5,7 @@ An adapter turns its framework's history into wire dicts (OpenAI chat or Anthrop
 
     conversations = Conversations.of(store, **options)          # once; `store` may be Conversations that are shared
     call = conversations.prepare(ConversationName("chat-1"), history, system=…, tools=…, model="gpt-4o")
-    if call is None:                                     # ours failed, and a warning said so
+    if call is None:                                     # the build failed, with a warning
         …                                                # send the framework's own request, unchanged
     request = call.render("openai-chat")                 # {"messages": […], "tools": […]}: put it in place of theirs
     conversations.finish(call, [answer], usage=usage, sent=request, provider="openai-chat")
@@ -193,7 +193,7 @@ class Conversations:
     ) -> None:
         """`builder` builds for all models; without it each has one, with `budgets` (default: scaled to its window).
 
-        `tools`: the model may search and read what left the window (`model_tools`); the code that runs its calls
+        `tools`: the model may search and read older messages (`model_tools`); the code that runs its calls
         answers them with `answer_tool`. `on_call` receives each finished call.
         """
         if not isinstance(store, Store):
@@ -351,7 +351,7 @@ class Conversations:
             _log.warning("conversation %r is kept in a new fork at every call: %s", name.id, why)
 
     def own_tools(self, provider: Provider) -> tuple[Wire, ...]:
-        """Return our tools that the model gets besides the request's, in this provider's form."""
+        """Return our own tools for the model, besides the request's, in this provider's form."""
         return model_tools(provider) if self._own_tools else ()
 
     def builder(self, model: str | None) -> EnvelopeBuilder:
@@ -437,7 +437,7 @@ class Conversations:
             self._said.add(text)
             _log.warning(text)
 
-    # -- what tools ask -----------------------------------------------------------------------------------------
+    # -- for the model's tools ----------------------------------------------------------------------------------
 
     def root(self, name: ConversationName) -> Session:
         """Return the session of that name, which follows all its histories. Raises the errors of `Store.session`."""

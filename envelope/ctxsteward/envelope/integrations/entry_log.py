@@ -7,7 +7,7 @@
 An entry is a JSON object, logged as text: any depth, half surrogates and unknown fields come back deep-equal.
 The entries are messages of a separate session, ``ID~entries``. So they are as durable as a conversation, and are
 drained, moved to other machines, and forgotten by session and by principal. The steward skips them (`ENTRIES_ORIGIN`).
-Raises what `Session.extend` raises; `read` also `Damaged`, `Erased`.
+Raises the errors of `Session.extend`; `read` also `Damaged`, `Erased`.
 """
 
 from __future__ import annotations

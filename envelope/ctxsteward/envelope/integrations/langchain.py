@@ -58,7 +58,7 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
     def __init__(
         self, store: SessionSource, *, session: str | None = None, model_tools: bool = False, **options: Any
     ) -> None:
-        """`session` names one session for all calls. `model_tools`: the model may search and read what left the window.
+        """`session` names one session for all calls. `model_tools`: the model may search and read older messages.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
@@ -142,7 +142,7 @@ def _todo_lines(todos: Any) -> str:
     return "\n".join(f"[{todo.get('status')}] {todo.get('content')}" for todo in todos or ())
 
 
-# -- into the log ------------------------------------------------------------------------------------------------
+# -- messages to wire dicts --------------------------------------------------------------------------------------
 
 
 def wire_of(message: BaseMessage) -> Wire:
@@ -213,7 +213,7 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=str))
 
 
-# -- out of it ---------------------------------------------------------------------------------------------------
+# -- wire dicts to messages --------------------------------------------------------------------------------------
 
 
 def messages_of(call: PreparedCall, sources: Mapping[str, BaseMessage]) -> list[Any]:

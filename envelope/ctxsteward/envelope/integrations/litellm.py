@@ -178,7 +178,7 @@ def answer_of(kind: str, response: Any) -> CompleteAnswer | None:
     return answer._replace(messages=tuple(kept))
 
 
-# -- whose session -------------------------------------------------------------------------------------------------
+# -- names of sessions ---------------------------------------------------------------------------------------------
 
 
 def _named(arguments: Wire) -> ConversationName | None:
@@ -214,7 +214,7 @@ def _name_of(key: Any, id: str) -> ConversationName:
     return ConversationName(id, tenant, user)
 
 
-# -- made when they are asked for ----------------------------------------------------------------------------------
+# -- handlers, made on first use -----------------------------------------------------------------------------------
 
 
 def session_handler(store: Store | Conversations, **options: Unpack[ConversationOptions]) -> CustomLogger:

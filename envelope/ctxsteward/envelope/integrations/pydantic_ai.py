@@ -84,7 +84,7 @@ class Ctxsteward(AbstractCapability[Any]):
     def __init__(
         self, store: SessionSource, *, session: str | None = None, model_tools: bool = False, **options: Any
     ) -> None:
-        """`session` names one session for all runs. `model_tools`: the model may search and read what left the window.
+        """`session` names one session for all runs. `model_tools`: the model may search and read older messages.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
@@ -180,7 +180,7 @@ class Ctxsteward(AbstractCapability[Any]):
         )
 
 
-# -- into the log ------------------------------------------------------------------------------------------------
+# -- history to wire dicts ---------------------------------------------------------------------------------------
 
 
 def wired(messages: Iterable[ModelMessage]) -> tuple[list[SystemPromptPart], list[WiredParts]]:
@@ -310,7 +310,7 @@ def _dump(kind: str, part: Any) -> Wire:
     return dumped
 
 
-# -- out of it ---------------------------------------------------------------------------------------------------
+# -- wire dicts to history ---------------------------------------------------------------------------------------
 
 
 class ViewPiece(NamedTuple):

@@ -68,7 +68,7 @@ def _wrapped_anthropic(client: Any, calls: ClientCalls, is_async: bool) -> objec
     return client.with_middleware(AsyncSessionMiddleware(calls) if is_async else SessionMiddleware(calls))
 
 
-# -- one call, whichever SDK ---------------------------------------------------------------------------------------
+# -- one call of either SDK ----------------------------------------------------------------------------------------
 
 
 class ClientCalls:

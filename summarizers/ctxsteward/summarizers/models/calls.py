@@ -245,7 +245,7 @@ class GovernedModel:
         other.__dict__.update(self.__dict__)
         return other
 
-    # -- asking -------------------------------------------------------------------------------------------------
+    # -- calls --------------------------------------------------------------------------------------------------
 
     def reply(self, request: ChatRequest) -> ChatReply:
         """Answer within the limits and within the rest of a build's deadline."""
