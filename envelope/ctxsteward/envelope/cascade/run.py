@@ -111,7 +111,7 @@ def open_phase(
     laid_out_in = stream if session is None else session
     assert laid_out_in is not None
     is_new = not _is_opened(store, run, phase, attempt, tenant)
-    if not is_new:  # the session is frozen, so the context is only an estimate by words of what it would be now
+    if not is_new:  # the session is frozen; this context shows what it would be now, ranked by words
         strategies = strategies or Strategies()
         selector = strategies.heuristic
     context = phase_context(
