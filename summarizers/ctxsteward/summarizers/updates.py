@@ -355,11 +355,11 @@ def _may_settle(new: PlacedSentence) -> tuple[Settling, ...]:
     """Return the `settling` of older statements that this one may settle."""
     after = new.reading
     if after.stands == "over":
-        return ("open",)  # its end may be reported twice
+        return ("open",)  # a second report of the end replaces nothing
     if after.stands == "open":
         if new.role == "assistant":
             return ()  # it repeats the user
-        return ("open", "over", "done") if after.values or after.updates else ("over", "done")  # else wished twice
+        return ("open", "over", "done") if after.values or after.updates else ("over", "done")  # else the same wish
     return ("open", "over") if after.deeds else ()
 
 

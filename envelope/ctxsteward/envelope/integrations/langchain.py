@@ -78,7 +78,7 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Return the same for async agents; the build runs in a thread."""
+        """Do the same as `wrap_model_call` for async agents; the build runs in a thread."""
         bounded, call = await asyncio.to_thread(self._bounded, request, self._name())
         response = await handler(bounded)
         await asyncio.to_thread(self._finish, call, response)
