@@ -256,7 +256,7 @@ class Compactor:
             pre_tokens=pre,
             post_tokens=post,
             losses=tuple(account(after.hidden, bullets, after.shown, lost_bullets)),
-            kept_refs=_kept_refs(bullets, after.kept),
+            kept_refs=kept_refs(bullets, after.kept),
             policy=f"{self.policy.name} {choice.detail}".rstrip(),
             source_addresses=tuple(entry.event.address for entry in after.gone),
             artifact="",
@@ -273,7 +273,7 @@ class Compactor:
             report=report,
             checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to},
         )
-        name = address("compaction", _canonical(event))
+        name = address("compaction", canonical(event))
         compaction = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
         from ctxsteward.schemas.publish import validate
 
@@ -379,7 +379,7 @@ def task_bullet(task: LogEntry, counter: Counter, room_tokens: int) -> Bullet:
     return Bullet(text=text or "(no text)", citations=(task.ref,), kind="open_item", value=100.0)
 
 
-def _kept_refs(bullets: Sequence[Bullet], kept: Sequence[ToolGroup]) -> tuple[str, ...]:
+def kept_refs(bullets: Sequence[Bullet], kept: Sequence[ToolGroup]) -> tuple[str, ...]:
     refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations}
     refs.update(ordinal for group in kept for ordinal in group.ordinals)
     return tuple(f"§{ordinal}" for ordinal in sorted(refs))
@@ -431,7 +431,7 @@ def _newest_original(bullet: Bullet) -> int:
     return max(Ref.parse(ref).ordinal for ref in bullet.citations)
 
 
-def _canonical(event: WindowCompacted) -> bytes:
+def canonical(event: WindowCompacted) -> bytes:
     bullets = "".join(bullet.model_dump_json() for bullet in event.bullets)
     reserve = "".join(bullet.model_dump_json() for bullet in event.reserve)
     shortened = event.shortened or ""
