@@ -123,16 +123,12 @@ def _read(group: ToolGroup, reader: RuleReader) -> tuple[_ReadMessage, ...]:
         group.cache = {}
     known = group.cache.get("rules")
     if known is None:
-        known = group.cache["rules"] = tuple(_read_entry(entry, reader) for entry in group.entries if _is_said(entry))
+        read = []
+        for entry in group.entries:
+            if is_user_turn(entry.message) and not entry.event.erased and not entry.event.damaged:
+                reading = reader.read(entry.message.text)
+                stated = tuple(HeldRule(entry.ordinal, text, entry.event.principal) for text in reading.stated)
+                read.append(_ReadMessage(entry, stated, reading.may_lift))
+        known = group.cache["rules"] = tuple(read)
     assert isinstance(known, tuple)
     return known
-
-
-def _is_said(entry: LogEntry) -> bool:
-    return is_user_turn(entry.message) and not entry.event.erased and not entry.event.damaged
-
-
-def _read_entry(entry: LogEntry, reader: RuleReader) -> _ReadMessage:
-    reading = reader.read(entry.message.text)
-    stated = tuple(HeldRule(entry.ordinal, text, entry.event.principal) for text in reading.stated)
-    return _ReadMessage(entry, stated, reading.may_lift)
