@@ -100,13 +100,9 @@ class Envelope:
     selection_ms: float = 0.0
     """Wall time of recall's selection in milliseconds; 0 if this build selected nothing."""
     renderer: int = RENDERER_VERSION
-<<<<<<< HEAD
-    """The one that made it: that of an envelope out of a manifest may be older."""
+    """Version of the renderer that made it; an envelope rebuilt from an old manifest has an older one."""
     standing: tuple[StandingRule, ...] = ()
     """Rules that the call has to show; `rules_in` says where they stand."""
-=======
-    """Version of the renderer that made it; an envelope rebuilt from an old manifest has an older one."""
->>>>>>> ccf2c4ad24234588af677618e459fc6a4b43456c
     seal: SealDocument | None = None
     """Proof of the session and log position it was built for, checked by `verify_seal`; None for a preview."""
 

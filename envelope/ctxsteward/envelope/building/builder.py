@@ -104,19 +104,11 @@ class EnvelopeBuilder:
     ) -> None:
         """`summarizer` shortens dynamic, or names one for dynamic and one for meta.
 
-<<<<<<< HEAD
-        One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value.
-        `ahead` (a `ModelSummarizer`) makes summaries beside the session:
-        builds do not wait for it, and go on with `summarizer` where it is late or fails.
-        With ``memory="principal"`` a user turn is searched in what its principal said in earlier sessions.
-        With `require_rules` compactions keep users' rules in their own words, and a build whose request does not show
-        every standing rule raises `RulesNotVisible`.
-=======
         A summarizer for meta chooses among whole records (`SummarizerChoice`); without it records stay by value.
         `ahead` (a `ModelSummarizer`) makes summaries in the background: builds do not wait for it, and use `summarizer`
         if it is late or fails. With ``memory="principal"`` each user turn also searches its principal's earlier
-        sessions.
->>>>>>> ccf2c4ad24234588af677618e459fc6a4b43456c
+        sessions. With `require_rules` compactions keep users' rules in their own words, and a build whose request does
+        not show every standing rule raises `RulesNotVisible`.
         """
         check_memory(memory)
         check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)

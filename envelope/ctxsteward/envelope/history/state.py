@@ -120,13 +120,9 @@ class State:
     """Session and log position of the head event in force."""
     bullets: tuple[Bullet, ...] = ()
     reserve: tuple[Bullet, ...] = ()
-<<<<<<< HEAD
-    """Bullets that are not shown: the newest compaction had no room for them."""
-    rules: tuple[HeldRule, ...] = ()
-    """Users' rules that messages behind the window state."""
-=======
     """Bullets that are not shown because the newest compaction had no room for them."""
->>>>>>> ccf2c4ad24234588af677618e459fc6a4b43456c
+    rules: tuple[HeldRule, ...] = ()
+    """Users' rules whose messages have left the window."""
     observations: tuple[Bullet, ...] = ()
     """The observation log."""
     observed_to: int = 0
