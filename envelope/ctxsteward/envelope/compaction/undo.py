@@ -57,6 +57,8 @@ def shown_again(
         "compacted_to": before.compacted_to,
         "pins": [[ordinal, *pin] for ordinal, pin in pins.items()],
     }
+    if before.rules:
+        checkpoint["rules"] = [list(rule) for rule in before.rules]
     if state.recalled is not None and back.intersection(state.recalled.refs):
         checkpoint["selection"] = None  # nothing is shown twice: the next build chooses again
     report = CompressionReport(
