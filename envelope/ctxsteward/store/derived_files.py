@@ -41,6 +41,8 @@ _CODE_DIGITS = 64
 class DerivedFiles:
     """Eraser of one tenant's derived files, except the `held` ones, which have an eraser of their own."""
 
+    place = "derived files: indexes of recall, ledgers"
+
     def __init__(self, folder: Path, tenant: str, held: Iterable[Path] = ()) -> None:
         self._folders = [folder / name / part_of(tenant) for name in DERIVED_FOLDERS]
         self._held = tuple(str(path.resolve()) for path in held)
@@ -90,6 +92,8 @@ Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 class DerivedRows:
     """Session states in a database that all machines share, so that each can continue another's work."""
+
+    place = "derived rows: indexes of recall"
 
     def __init__(self, execute: Execute, tenant: str = "") -> None:
         """`execute` is the method of a `PostgresDatabase`."""
