@@ -123,7 +123,7 @@ class Backend:
         return Chain(self.objects, folder, key, witness=self.journal, patience=self.patience)
 
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
-        """Return all erasers to call at an erasure; the envelope's `Store` adds those of card indexes on disk."""
+        """Return all erasers to call at an erasure; the envelope's `Store` adds those of card indexes not open here."""
         return tuple(self.erasers)
 
     def replay(self, key: SessionKey, length: int) -> None:

@@ -35,7 +35,7 @@ import pydantic.main
 
 PAUSE_SECONDS = 10.0
 _GRACE_SECONDS = 0.05
-"""Longest wait for each further object while one is paused already, so that a user of two of them is not blocked."""
+"""Longest wait for each further object after the first, so that a user of two objects is not blocked for long."""
 
 _IMPORT_POLL_SECONDS = 0.001
 

@@ -290,7 +290,7 @@ class TableJournal(Journal):
 
         self._submit(work)
 
-    # -- replacing what was written
+    # -- replacing written records
 
     def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
         rows = [record_row(key, position, record) for position, record in records.items()]

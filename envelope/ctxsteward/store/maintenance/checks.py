@@ -398,7 +398,7 @@ def _compare(
 
 
 def _is_being_erased(store: Backend, vault: Vault, key: SessionKey, found: TenantObjects) -> bool:
-    """Return whether an erasure of principals is unfinished: each must also end one generation of derived keys."""
+    """Return whether an erasure is unfinished: for each forgotten principal one generation of derived keys must go."""
     wrote = principals_of(store.journal.read(key, 0))
     gone = sum(vault.subject_address(subject_of(key.session, name)) in found.tombstones for name in wrote)
     derived = (derived_subject(key.session, generation) for generation in range(gone))

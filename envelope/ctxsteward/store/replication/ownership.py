@@ -147,7 +147,7 @@ def _stem(session: str) -> str:
 
 
 Claim = Literal["always", "if_unchanged", "never"]
-"""Whether to become the owner: always; only if the chain has no new owner's links since our mark; never."""
+"""When to become the owner: always; only if no segment or takeover has followed our drain mark; never."""
 
 _TRIES = 100
 
