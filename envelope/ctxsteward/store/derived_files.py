@@ -4,10 +4,10 @@ that contain the indexes of recall.
 A cache that is lost, torn, of another session or of another byte order is derived again. An erasure deletes all caches
 of the tenant (`DerivedFiles`), except those that this process has open, which have an eraser of their own.
 
-A `DerivedFile` belongs to one session. It contains words of the session, so its mode is 0600, and it carries a code
-under the tenant's key, which nobody can forge who can write files but has no key. An erasure makes a new generation of
-the log, then deletes the files. A writer that has not seen the erasure yet checks the generation again after writing,
-and removes its file.
+A `DerivedFile` belongs to one session. It contains words of the session, so its mode is 0600. It carries a code under
+the tenant's key, so that a program which can write files but has no key cannot forge one. An erasure makes a new
+generation of the log, then deletes the files. A writer that has not seen the erasure yet checks the generation again
+after writing, and removes its file.
 """
 
 from __future__ import annotations

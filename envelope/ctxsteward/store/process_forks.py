@@ -4,7 +4,7 @@
 
 - Resources that the kernel ties to a process (locks of open SQLite files) are released before the fork and acquired
   again at their next use, in the parent and in the child: `pause_at_fork`. A fork waits at most `PAUSE_SECONDS` for
-  running transactions. A file that is not released by then stays with the parent, and the child is refused it.
+  running transactions. A file that is not released by then stays with the parent, and the child cannot open it.
 - A child has none of the parent's other threads, so their locks would stay locked: `lock` and `rlock` are free in a
   child, and `renew_in_child` is for objects that count threads, wait for threads, or have a socket.
 - A module that another thread is importing, or a model that it is completing, would stay locked and incomplete in the

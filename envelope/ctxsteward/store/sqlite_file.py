@@ -3,7 +3,7 @@
 SQLite records in memory which locks this process has on a file. A child inherits the record without the locks: its
 writes may be lost when the parent closes the file, and even its new connections trust the inherited record. So a file
 is closed before Python forks and opened again at its next use (`process_forks`). If that is not possible (in the middle
-of a transaction or of opening, or because a C library forked), the child is refused the file (`StoreError`), and never
+of a transaction or of opening, or because a C library forked), the child cannot open the file (`StoreError`), and never
 closes the inherited connection, because closing would write.
 
 Files are made with mode 0600 under any umask, and SQLite gives its companion files (``-wal``, ``-shm``) the same mode.
@@ -178,7 +178,7 @@ class SqliteFile:
     # -- forks --------------------------------------------------------------------------------------------------
 
     def pause(self, timeout_seconds: float) -> bool:
-        is_inside = forking.is_held(self.lock)  # this thread forks while it uses the file: the child is refused it
+        is_inside = forking.is_held(self.lock)  # this thread forks while it uses the file: the child cannot open it
         if not self.lock.acquire(timeout=timeout_seconds):
             return False
         try:

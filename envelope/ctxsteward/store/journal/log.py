@@ -6,7 +6,7 @@ ordinal, or any other record's position. The code covers a message's wire bytes 
 is checked separately (so that an address alone proves an original). A manifest's code is its last field, ``"mac"``.
 
 A record that is missing, or was not written at its place, is first fetched with `repair` (the object store may have
-it). If that fails, the row is a `DamagedRecord`. To check an intact record costs one code, and for a message one
+it). If that fails, the row is a `DamagedRecord`. A check of an intact record costs one code, and for a message one
 address.
 
 Raises `StoreError`; `UnsupportedVersion` for a record of a later version. Source: RFC 2104.

@@ -22,9 +22,9 @@ If this matters, keep a copy of the codes of the chains' heads elsewhere: a head
     record_altered, record_missing      the journal's record, from the session's segments in the object store
     manifest_altered, manifest_missing  the same; a manifest without a copy is dropped, because the envelope can be
                                         built again
-    log_altered                         the log's row is recounted if all its records are intact and the first of them
-                                        equal those in the object store; and always if the session was forgotten, so
-                                        that its records can be erased
+    log_altered                         the log's row is recounted over the intact records from the first on, if these
+                                        begin with all records in the object store; and always if the session was
+                                        forgotten, so that its records can be erased
     key_after_tombstone                 the key is destroyed, which completes the erasure
 
 Everything else is left unchanged. A link cannot be made again, because its code covers bytes that are gone; a backup's

@@ -6,8 +6,8 @@ are normal: a commit writes its blobs first and its link last, so a crash in bet
 tombstone is never garbage, because a process may have it in memory and write under it at any time.
 
 64 hex digits anywhere in a link's body, or in the content of a reachable blob, count as a reference, so the collection
-works for every form of body. An unreadable link may have referred to anything. So then, or if other damage makes
-references unknown, `Damaged` is raised before anything is deleted. No listing is trusted alone: it is compared with
+works for every form of body. An unreadable link may have referred to anything. In that case, or if other damage hides
+references, `Damaged` is raised before anything is deleted. No listing is trusted alone: it is compared with
 other knowledge of chains (`inventory.complete`), and before a blob is deleted, the chains named by its own subject are
 read. A key is deleted only after its tombstone was read.
 

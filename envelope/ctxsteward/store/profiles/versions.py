@@ -5,12 +5,12 @@
 The link has number, commit id, writer epoch and the code of the previous link. Blobs are written first, the version
 last, so a stored version is complete. A reader sees one version or another, never a mix.
 
-The person who makes the chain commits the first version. Every later commit needs a `promotion`, which names its drift
-report, gate report and approvals. A change of persona, policies, rails or surface, or a record that speaks in the
-operator's name, needs approvals. Each approval is checked here (`approval_check`): it must be a verdict on exactly this
-text in the profile's log of reviews, signed by a reviewer who is enrolled in the store (`people`). A rollback restores
-a text that people had approved. The steward's `release` makes promotions; a commit raises `Unapproved` if one is not
-valid.
+The person who makes the chain commits the first version. Every later commit, except a rollback to a text that people
+had approved, needs a `promotion`, which names its drift report, gate report and approvals. A change of persona,
+policies, rails or surface, or a record that speaks in the operator's name, needs approvals. Each approval is checked
+here (`approval_check`): it must be a verdict on exactly this text in the profile's log of reviews, signed by a reviewer
+who is enrolled in the store (`people`). The steward's `release` makes promotions; a commit raises `Unapproved` if one
+is not valid.
 
 Reading the head costs one listing from the highest known number on, one request for a new link, and two for each meta
 record. A commit costs as much, and one request each for the version and for every new blob.
