@@ -201,6 +201,25 @@ class ResumableReader(ReplacementReader, Protocol):
         """Load a state; if a reader with other rules made it, change nothing and return False."""
 
 
+class RuleReading(NamedTuple):
+    """The rules in a user's message."""
+
+    stated: tuple[str, ...] = ()
+    """Rules that the message states, in the user's own words."""
+    may_lift: bool = False
+    """Whether the message may lift an earlier rule; `RuleReader.lifts` tells it for each rule."""
+
+
+class RuleReader(Protocol):
+    """A reader of users' messages that finds lasting rules."""
+
+    def read(self, text: str) -> RuleReading:
+        """Read one message of a user."""
+
+    def lifts(self, rule: str, text: str) -> bool:
+        """Return whether a later message of the same user, which may lift rules, lifts this one."""
+
+
 class Summarizer(Protocol):
     """Shorten originals into cited bullets within `budget_tokens`."""
 
