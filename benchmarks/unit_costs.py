@@ -45,7 +45,7 @@ print(json.dumps([time.process_time() - start, heavy]))
 
 
 def import_cost(data: object = None) -> Iterator[BenchmarkRow]:
-    """What importing the builder costs in a fresh process, and what the package alone does not load."""
+    """Measure importing the builder in a fresh process, and check which modules the package alone does not load."""
     results = [json.loads(subprocess.check_output([sys.executable, "-c", _IMPORT])) for _ in range(5)]
     seconds = statistics.median(seconds for seconds, _ in results)
     yield row("import", "import of EnvelopeBuilder and open_store", seconds, "s", at_most=0.25)
@@ -86,10 +86,10 @@ print(json.dumps([seconds, most_kib() / 1024]))
 
 
 def first_sessions(data: object = None) -> Iterator[BenchmarkRow]:
-    """A service that has just started: threads open their first session at once, each of its own, in a fresh process.
+    """Measure a service that has just started: threads open their first sessions at once, in a fresh process.
 
-    Wall time until each has had its first message acknowledged by a journal in a file, and the most memory that the
-    process has held. The tokenizer's encoding is nearly all of both, and is built once
+    Figures are the wall time until a journal in a file has acknowledged each thread's first message, and the process's
+    peak memory. Nearly all of both is the tokenizer's encoding, which is built once
     (`tests/envelope/tokens/test_tokenizer.py`).
     """
     rounds = [json.loads(subprocess.check_output([sys.executable, "-c", _FIRST_SESSIONS])) for _ in range(FIRST_ROUNDS)]
@@ -103,10 +103,10 @@ BENCH_SCHEMA = "ctxsteward_bench"
 
 
 def shared_stores(data: object = None) -> Iterator[BenchmarkRow]:
-    """A turn in a folder, and in the PostgreSQL that the client library's environment names (``PGHOST``, ``PGUSER``).
+    """Measure a turn in a folder, and in the PostgreSQL of the client library's environment (``PGHOST``, ``PGUSER``).
 
-    Wall time, the median, on the disks that both are on; an append is acknowledged when it is on disk. No row for
-    PostgreSQL where no server answers. The schema that it is played in is dropped afterwards.
+    Figures are median wall times, on the disks of both; an append is acknowledged when it is on disk. There is no row
+    for PostgreSQL if no server answers. The schema used for the turns is dropped afterwards.
     """
     import psycopg
 
@@ -144,7 +144,7 @@ AUDIT_LIMIT_MS = 10
 
 
 def audits(data: Path | None = None) -> Iterator[BenchmarkRow]:
-    """Auditing a request: a large one with which nothing is wrong, sealed, as it came back from a log."""
+    """Measure the audit of a large, sealed request without differences, as it came back from a log."""
     session = memory_store().session("large")
     session.extend(make(Draw("verbatim", "docs", 0)).messages)
     envelope = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=2 * AUDIT_TOKENS)).build(session)
@@ -167,11 +167,11 @@ TURNS_A_DAY = 30
 QUESTIONS = 100
 RANKING_ROUNDS = 5
 _TAIL = 500
-"""The last turns, whose adding is timed."""
+"""Number of last turns whose adding is timed."""
 
 
 def rankings(data: object = None) -> Iterator[BenchmarkRow]:
-    """Ranking a question at 600 and at 20,000 turns, and adding one turn to the index.
+    """Measure the ranking of a question at 600 and at 20,000 turns, and the adding of one turn to the index.
 
     The turns are drawn from a seeded vocabulary in which a few words are common and most are rare (Zipf), 15 words
     each, 30 turns a day.
@@ -199,7 +199,7 @@ def _texts(size: int, seed: int = 7) -> Iterator[str]:
 
 
 def _index(size: int) -> tuple[SessionIndex, float]:
-    """An index of so many turns, and the median milliseconds that one of the last took."""
+    """Return an index of `size` turns, and the median milliseconds of adding one of the last."""
     index, spent = SessionIndex(), []
     for number, text in enumerate(_texts(size)):
         day = date(2023, 1, 1) + timedelta(days=number // TURNS_A_DAY)
@@ -217,7 +217,7 @@ def _index(size: int) -> tuple[SessionIndex, float]:
 
 
 def _query_ms(index: SessionIndex) -> tuple[float, float]:
-    """p50 and p99 of a ranking, the question's words cut and stemmed included."""
+    """Return p50 and p99 of a ranking, including cutting and stemming the question's words."""
     weights, spent = Weights(), []
     for text in _texts(QUESTIONS, seed=11):
         question = " ".join(text.split()[:8])
@@ -290,7 +290,7 @@ def _appended(*, beside: bool) -> _AppendFigures:
 
 
 def _fetched() -> Iterator[BenchmarkRow]:
-    """A session among others, as a selector fetches it."""
+    """Measure fetching one session's cards among others, as a selector does."""
     with memory_store() as store, tempfile.TemporaryDirectory() as folder:
         for n in range(20):
             store.session(f"s{n}").extend(conversation(FETCHED, seed=n))

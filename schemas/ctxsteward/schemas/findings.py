@@ -1,11 +1,11 @@
-"""A finding: something a person may want to know, never a reason to stop.
+"""A finding: a note for people about an input or a result, which never stops the work.
 
-`kind` is a stable snake_case word (``tool_call_without_result``, ``field_dropped``, …), `ref` the message it is
-about (None: the whole session), `field` the dotted place inside it, `text` one sentence for people.
+`kind` is a stable snake_case word (``tool_call_without_result``, ``field_dropped``, …), `ref` the message (None for the
+whole session), `field` the dotted path inside it, `text` one sentence for people.
 
-`FINDING_KINDS` has every kind that a session, a build, recall, cards, facts, cascades and the write-behind tell
-of. Differences of requests (`envelope.audit.auditor`) and damage of stores (`store.maintenance.damage`) have
-tables of their own. `Ref` is how it names a message.
+`FINDING_KINDS` has every kind of sessions, builds, recall, cards, facts, cascades and the write-behind. Differences of
+requests (`envelope.audit.auditor`) and damage of stores (`store.maintenance.damage`) have tables of their own. A `Ref`
+is the reference of a message.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Finding(FrozenModel):
 
 
 class FindingKind(NamedTuple):
-    """What all findings of a kind have in common."""
+    """The common properties of all findings of a kind."""
 
     text: str = ""
-    """Where it is always the same; else it is written where it is found."""
+    """The text if it is always the same; else the code that reports the finding writes it."""
     is_log_damage: bool = False
-    """About what the journal no longer holds as it was: told anew at each reading of the log."""
+    """Whether it reports damage of the journal, and is reported again at each reading of the log."""
     is_loss: bool = False
-    """Something is truly gone: an envelope with it is degraded."""
+    """Whether content is lost, so that an envelope with this finding is degraded."""
 
 
 FINDING_KINDS: dict[str, FindingKind] = {
@@ -74,19 +74,20 @@ message_shortened meta_record_erased meta_record_not_in_force meta_record_withdr
 meta_records_left_out meta_source_unresolved meta_summarizer_refused named_excerpted no_output no_state
 not_embedded_yet not_on_menu not_retained nothing_similar own_text_skipped ownership_unchecked policy_fell_back
 profile_contradicted profile_pinned profile_unchecked recall_dropped recall_failed rewrite_attempt role_lowered
+rule_not_visible rules_full
 seal_key_wrong selection_failed selection_fell_back session_unreachable source_not_run store_unreachable
 strategy_replaced summaries_missing summary_fell_back summary_not_ready system_not_in_head tools_inferred
 turn_already_answered unreadable_message unreadable_session window_nearly_full withdrawal_unfinished
 withdrawals_unknown
 """
 FINDING_KINDS |= dict.fromkeys(_WRITTEN_WHERE_FOUND.split(), FindingKind())
-"""By kind."""
+"""All kinds of findings by name."""
 LOG_DAMAGE = frozenset(name for name, kind in FINDING_KINDS.items() if kind.is_log_damage)
 LOSSES = frozenset(name for name, kind in FINDING_KINDS.items() if kind.is_loss)
 
 
 def fixed_finding(kind: str, ref: str | None = None, field: str | None = None) -> Finding:
-    """A finding of a kind whose text is always the same."""
+    """Return a finding of a kind whose text is always the same."""
     return Finding(kind=kind, ref=ref, field=field, text=FINDING_KINDS[kind].text)
 
 
