@@ -68,7 +68,7 @@ MOST_LIFT = 15.0
 """Most lift above a statement's own worth if it shares less than half the words of the older one. Such an overlap is
 chance in talk about one subject, and without this bound each statement would be worth more than the one before it."""
 MOST_GAIN = 25.0
-"""Worth above its reading up to which a standing statement lifts newer ones: rarity gives about so much. Without this
+"""Worth above its reading, `NEWEST_WORTH` at least, up to which a standing statement lifts newer ones. Without this
 bound each line of a series ("Day 31: …", "Day 32: …") outdoes the one before, and in the end every rule."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
@@ -211,7 +211,7 @@ def _worth_without_lifts(statement: PlacedSentence, worth: float) -> float:
     """Return a statement's worth, without most of what a standing one gained by lifts."""
     if statement.place != "standing":
         return worth
-    return min(worth, known_reading(statement.reading.text, "user").worth + MOST_GAIN)
+    return min(worth, max(NEWEST_WORTH, known_reading(statement.reading.text, "user").worth + MOST_GAIN))
 
 
 def _least_worth(old: PlacedSentence, newer: PlacedSentence, old_worth: float) -> float:
