@@ -1,7 +1,7 @@
-"""``ctxsteward store``: is a store whole, what of it is garbage, what is in it, and forgetting.
+"""``ctxsteward store``: check a store, remove its garbage, list and count its contents, and forget.
 
-Exit codes: 1 where `fsck` finds damage, or `forget` leaves something; 2 for bad input and for a store that is not there
-or does not answer.
+Exit codes: 1 if `fsck` finds damage, `ls` a log that it cannot read, or `forget` leaves something; 2 for bad input, and
+for a store that does not exist or does not answer.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def forget(
     ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
     with open_stored(store, cards=cards_uri) as opened:
         if cards_uri is not None:
-            open_cards(cards_uri, must_exist=True).close()  # raises before anything is gone
+            open_cards(cards_uri, must_exist=True).close()  # raises before anything is erased
         done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=ordered_at)
     if as_json:
         values = {field.name: getattr(done, field.name) for field in fields(done)}
@@ -93,7 +93,7 @@ OUT_OF_REACH = (
     "exported pages and reports, transcripts outside the store, recordings, handoffs, drafted suites, eval runs, "
     "requests to providers, logs, traces"
 )
-"""Named after each erasure; the table in the durability document says more."""
+"""Copies that an erasure cannot reach, printed after each one; the table in the durability document says more."""
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _GRACE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _FINDINGS_SHOWN = 40
@@ -231,7 +231,7 @@ store.add_command(forget)
 
 
 def read_grace(text: str) -> int:
-    """Seconds of ``90s``, ``45m``, ``24h``, ``7d``; raises `InputError`."""
+    """Return the seconds of ``90s``, ``45m``, ``24h`` or ``7d``; raise `InputError` for any other form."""
     found = _GRACE.fullmatch(text)
     if found is None:
         raise InputError(f"--grace {text}: not a time; write a number and s, m, h or d, such as 24h")
