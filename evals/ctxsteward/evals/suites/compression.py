@@ -47,7 +47,7 @@ TURNS_A_CANARY = 5
 CHECKPOINTS = 3
 """Checkpoints before the end."""
 OWED_EVERY = 5
-"""In a long scenario, one call of this many is checked for all promises; in others each call is."""
+"""Interval of the calls of a long scenario that are checked for all promises; in others each call is."""
 
 
 Planted = tuple[TypedCanary, str]

@@ -1,4 +1,4 @@
-"""The suite ``goal-continuity``: after many compactions, are goals, rules, tasks and decisions shown as they now stand?
+"""The suite ``goal-continuity``: goals, rules, tasks and decisions are shown in their newest form after compactions.
 
 A user works with an assistant on two fields of life, among much other talk. At seeded checkpoints and at the end the
 user asks for all aims, for one kind, or for one aim. An open aim must be shown in its newest form; a closed aim must

@@ -102,7 +102,7 @@ def template_tokens_inert(envelope: Envelope, at: str) -> Score:
 
 
 def roles_kept(envelope: Envelope, marked: Sequence[Attack], at: str) -> Iterator[Score]:
-    """Check that attacks stand in no head and only in their speaker's role; text of tools stays a tool's."""
+    """Check that no attack is in the head or in another role than its speaker's; tool text must stay a tool's."""
     derived = set(derived_texts(envelope))
     requests = {
         "openai-chat": list(_openai(envelope.render("openai-chat"))),
@@ -121,7 +121,7 @@ def roles_kept(envelope: Envelope, marked: Sequence[Attack], at: str) -> Iterato
 
 
 def message_roles_kept(messages: Sequence[Wire], marked: Sequence[Attack], at: str) -> Iterator[Score]:
-    """Check plain messages: an attack stands in no message of another role than its speaker's."""
+    """Check in plain messages that no attack is in another role than its speaker's."""
     places = list(_openai({"messages": messages}))
     for metric, from_tools in (("roles_kept", False), ("tool_text_not_promoted", True)):
         wrong = [
@@ -244,7 +244,7 @@ ATTACK_SHARE = 0.25
 """Share of turns with an attack."""
 CANARY_EVERY = 7
 CHECKED_EVERY = 3
-"""Calls without a new attack: every third gets all checks."""
+"""Interval of the calls without a new attack that get all checks."""
 
 # -- making ------------------------------------------------------------------------------------------------------
 
@@ -359,7 +359,7 @@ def play_messages(attacked: AttackedConversation, twin: Scenario, setup: Setup, 
 
 
 def play_beside(attacked: AttackedConversation, twin: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
-    """Judge an attacked conversation beside its harmless twin, call by call."""
+    """Compare an attacked conversation with its harmless twin, call by call."""
     scenario, attacks = attacked
     nonce, asks = nonce_of(scenario.draw), {ask.after: ask for ask in scenario.asks}
     with memory_store(nonce) as store, memory_store(nonce) as other_store:
