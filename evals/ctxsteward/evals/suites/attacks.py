@@ -32,7 +32,7 @@ class Attack(NamedTuple):
     marker: str
     text: str
     ordinal: int = 0
-    """1-based place of its message once it stands in a conversation."""
+    """1-based place of its message in the conversation; 0 before it has one."""
     role: str = ""
     """Role of its message; ``tool`` for results in any dialect, ``system`` only for an appended system message."""
 

@@ -83,7 +83,7 @@ class Aim(NamedTuple):
 def draw_aims(
     rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts], counts: Mapping[Kind, int]
 ) -> list[Aim]:
-    """Draw aims of each kind from two fields; some goals are part of the one before; no mark is ambiguous."""
+    """Draw aims of each kind from two fields; some goals are part of the previous goal; no mark is ambiguous."""
     for _ in range(REDRAWS):
         aims = list(_aims(rng, phrasings, slots, counts))
         marks = [(place, normalize(stage.mark)) for place, aim in enumerate(aims) for stage in aim.stages]

@@ -6,7 +6,7 @@ the same length and lines. Head, budgets, order of sections, roles and speakers 
 prompt must parse back into its parts; and a value that the user asked to remember must be shown wherever the twin shows
 it. The product does not try to detect attacks, and neither does the suite: it checks that they have no effect.
 
-The checks are pure functions of requests: where untrusted text stands, with which role, and what it changed. Each
+The checks are pure functions of requests. They find the place, the role and the effects of untrusted text. Each
 attack has a marker that occurs nowhere else, so any part of it is found. Our own derived text (bullets, recalled
 messages, notes, messages without a role of their own) is identified by the layout, never by its looks.
 
@@ -200,7 +200,7 @@ def attributed(
     for line, citations in zip(lines, bullets, strict=False):
         named = tuple(_REF.findall(line))
         ordinals = {Ref.parse(ref).ordinal for ref in citations}
-        # a tool's bullet also quotes name and arguments of its call, which stand in the message before the result
+        # a tool's bullet also quotes name and arguments of its call, which are in the message before the result
         cited = all(
             not ordinals.isdisjoint((attack.ordinal, attack.ordinal + (attack.role == "assistant")))
             for attack in marked
