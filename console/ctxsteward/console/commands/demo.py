@@ -168,7 +168,7 @@ def replay_shipped(
 
 
 def check_window(run: DemoRun) -> None:
-    """Check that the morning's rule and the new decision are shown, and the old one only if marked as superseded."""
+    """Check that the morning's rule and the new decision are shown, and the old decision only marked as superseded."""
     for envelope, when in ((run.asked, "when it is asked for"), (run.last, "at the last call")):
         text = "" if envelope is None else envelope.section("dynamic").text
         run.checks.append(DemoCheck(f"the rule stated once, in §{RULE[0]}, is shown {when}", RULE[1] in text))

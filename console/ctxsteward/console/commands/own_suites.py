@@ -65,7 +65,7 @@ def judge_panel(
     shard: Shard | None,
     finished: Iterable[ScenarioResult] = (),
 ) -> JudgePanel | None:
-    """Return the models that judge a suite, or None; they have spent what `finished` cost. A shard has its share."""
+    """Return the models that judge a suite, or None, with the bounds that `finished` left; a shard has its share."""
     if not judges:
         return None
     asks = (ask for job in jobs if isinstance(job, FileScenario) for ask in job.asks)
@@ -106,7 +106,7 @@ class KeptRun:
 
 
 def read_shard(text: str | None, resume: Path | None, forbidden: Mapping[str, object]) -> Shard | None:
-    """Return the part that `--shard` names, or None; raise `InputError` if an option for whole runs is `forbidden`."""
+    """Return the part that `--shard` names, or None; with a part, `forbidden` options for whole runs raise."""
     if text is None:
         return None
     shard = Shard.parse(text)

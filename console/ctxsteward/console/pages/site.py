@@ -72,7 +72,7 @@ HANDOFF_MOMENT = "1970-01-01T00:00:00Z"
 STATIC_CALLS, STATIC_LOSSES = 40, 5000
 """Calls of a session that get their own pages in files, and losses on one page of a file."""
 MARK_FILE = "written-by-ctxsteward-view.txt"
-"""File that lists the files written into a folder; only these may be overwritten or removed."""
+"""File that lists the files written into a folder. A folder with it may be written again; listed files may go."""
 _OWN = re.compile(r"index\.html|(?:assets|en|zh)/(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9%_.~/-]+")
 
 

@@ -28,7 +28,7 @@ MAX_MESSAGES = 1_000
 MAX_HISTORY = 10_000
 """Most messages in the history of a build."""
 MAX_PARTS = 256
-"""Most parts of a message: blocks of its content, blocks inside those, tool calls. Real ones have at most dozens."""
+"""Most parts of a message: blocks of content, blocks inside those, tool calls. Real ones have a few dozen at most."""
 MAX_TEXT_CHARS = 2_000_000
 """Most characters of one text of a message, not counting images and documents. No model's window takes so many."""
 MAX_FIELDS = 64

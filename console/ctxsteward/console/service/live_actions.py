@@ -6,9 +6,9 @@
     POST /steward/{profile}            answer a question, promote, or roll back, then the page again
 
 Every action is a form: it works without scripts, and is answered with a redirect, so that reloading does not repeat it.
-`access.check_origin` has refused forms of other sites before. A form compacts through the API's route. Answers,
-promotions and rollbacks are those of ``ctxsteward steward``: they need the scope `steward`, and the person's own token
-from the file of actors decides and signs; it is used for this one request and never stored.
+Forms that other sites send are refused earlier (`access.check_origin`). Compactions use the API's route. Answers,
+promotions and rollbacks are those of ``ctxsteward steward``: they need the scope `steward`, and are decided and signed
+with the person's own token from the file of actors, which is used for this one request and never stored.
 The page reports a refusal, with the status that the API would give.
 """
 

@@ -221,7 +221,7 @@ TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
 
 
 def telemetry(command: _Command) -> _Command:
-    """Give a command both options; what it does is told while it runs."""
+    """Add --telemetry and --linger to a command, which export its metrics and spans while it runs."""
 
     @click.option(
         "--telemetry",

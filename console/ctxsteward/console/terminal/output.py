@@ -56,7 +56,7 @@ def print_result(result: _Result, show: Callable[[Console, _Result], None], *, a
 def write_text(path: str | Path, text: str) -> None:
     """Write a report to a file; raise `InputError` if it cannot be written."""
     try:
-        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")  # odd file names
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")  # non-UTF-8 file names
     except OSError as error:
         what = (error.strerror or "cannot be written").lower()
         raise InputError(f"{path}: {what}; check the path and its permissions") from error
