@@ -4,7 +4,7 @@
     summary                over the budget, one summary replaces all but the newest `KEPT_MESSAGES`, as LangChain's
                            `SummarizationMiddleware` does by default; the cost includes its calls of a model
     tool results cleared   over the budget, a placeholder replaces all tool results but the newest `KEPT_RESULTS`, as
-                           Anthropic's context editing does by default; other texts stay, so a prompt may exceed it
+                           Anthropic's context editing does by default; other texts stay, and may exceed the budget
 
 The summarizing model is scripted: it keeps the first sentence of each user message, the newest within
 `SUMMARY_TOKENS`. All ways have the same head. The builder's tokenizer counts; prices are arguments.

@@ -106,7 +106,7 @@ class KeptRun:
 
 
 def read_shard(text: str | None, resume: Path | None, forbidden: Mapping[str, object]) -> Shard | None:
-    """Return the part that `--shard` names, or None; with a part, `forbidden` options for whole runs raise."""
+    """Return the part that `--shard` names, or None; it excludes the `forbidden` options, which need a whole run."""
     if text is None:
         return None
     shard = Shard.parse(text)
