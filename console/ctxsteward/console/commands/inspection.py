@@ -1,4 +1,4 @@
-"""Commands that read and change nothing: ``ctxsteward report``, ``resolve``, ``mcp``, ``audit`` and ``schema``.
+"""``ctxsteward report``, ``resolve``, ``mcp``, ``audit`` and ``schema``. Only ``report --undo`` changes a session.
 
 They show what compactions kept and lost; originals by reference, also as tools of an MCP server; how a sent request
 differs from its envelope, the cause first; and the published JSON Schemas."""
@@ -75,7 +75,7 @@ def report(
 
     with open_stored(store) as opened:
         if undo:
-            stored_session(opened, name, tenant)  # raises where there is none, before it is opened for writing
+            stored_session(opened, name, tenant)  # raises if it does not exist, before it is opened for writing
             read_builder(model, budgets).show_again(opened.session(name, tenant=tenant))
         reports = _reports(opened, name, tenant)
     if as_json:
