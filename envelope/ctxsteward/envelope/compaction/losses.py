@@ -62,7 +62,7 @@ _MAX_SENTENCES = 8
 
 
 def _cue(kind: LossKind, words: str, chinese: str) -> tuple[LossKind, tuple[str, ...], re.Pattern[str]]:
-    """Return a kind, substrings of which one must occur, and the pattern that decides."""
+    """Return a kind, substrings (at least one must occur), and the pattern that decides."""
     stems = tuple(re.sub(r"[\\?()].*", "", word) for word in words.split("|"))
     return kind, (*stems, *chinese.split("|")), re.compile(rf"\b(?:{words})\b|{chinese}", re.IGNORECASE)
 

@@ -201,7 +201,7 @@ USER_WHOLE_CHARS = 4_000
 """A user's message up to this length is indexed and shown whole, because users mean more of their words than long
 replies do. On ten chats of long replies this shows 2 points more at 4,000 tokens."""
 LATELY = 4
-"""Messages before a long one whose words do not count again in the units beside its passages."""
+"""Number of messages before a long one whose words find its passages, but no units near those."""
 
 
 class IndexedSession:

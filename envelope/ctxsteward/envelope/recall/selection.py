@@ -8,10 +8,9 @@ relative to sending everything: 0.99 at 900 dynamic tokens, 1.08 at 2,000 and 1.
 0.98 and 0.96 with it. Evidence shown in conversations of 370-690 turns (`evals recall`) is the same at budgets up to
 2,000 tokens and falls by 0.2 points at 4,000; with a sixth, by 0.6.
 
-The selection is made once a user turn, recorded in the log, and stays the same through the turn's tool loop. This
-module has the port and uses the ranking; `room` fills the room; rankers are `heuristic`, `dense` and `strategies`.
-Published form: `selection_log`. If a strategy cannot rank, another one does, and the `Ranking` reports it
-(`fell_back`).
+The selection is made once a user turn, recorded in the log, and kept through the turn's tool loop. This module has the
+port and uses the ranking; `room` fills the room; rankers are `heuristic`, `dense` and `strategies`. Published form:
+`selection_log`. If a strategy cannot rank, another one does, and the `Ranking` reports it (`fell_back`).
 
 `SessionCache` has a selector's data about a bounded number of sessions between turns, as long as it agrees with the
 log; losing it costs only time. A new process reads a `SessionReading` back from the session's file. The file names the

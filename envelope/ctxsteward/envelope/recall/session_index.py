@@ -68,7 +68,7 @@ MAX_PASSAGES_RANKED = 12
 NEEDED, NEEDED_UNASKED, PERHAPS_UNASKED = 1.3, 2.7, 2.0
 """Least familiarity of a question, and of a turn without a question (for all of the room, for a part of it)."""
 PERHAPS_MET = 0.7
-"""Least summed rarity of a question's words, all of which the session has used."""
+"""Least summed rarity of a question's words if the session has used all of them."""
 OF_ALL = 0.4
 """Familiarity added if the session has used all of a turn's words."""
 OFTEN_UNITS = 30
@@ -303,8 +303,7 @@ class SessionIndex:
     def _passage_signals(
         self, query: Mapping[str, float], times: Floats, found: tuple[Integers, Integers, Floats], weight: float
     ) -> dict[str, Floats]:
-        """Return the signals of passages: `passage` by their own words, `answers` by the words of the message
-        before."""
+        """Return the signals of passages: `passage` by their own words, `answers` by those of the message before."""
         units = self._units[: self._count]
         rows, held, counts = (
             np.append(own, repeated) for own, repeated in zip(found, self._repeated.of(query), strict=True)

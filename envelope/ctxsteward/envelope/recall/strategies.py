@@ -248,8 +248,7 @@ class ModelSelector:
         deadline_seconds: float = DEADLINE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`prompt` is a text with the slots of `PROMPT`; `deadline_seconds` is the limit of a `ChatModel` for each
-        turn."""
+        """`prompt` is a text with the slots of `PROMPT`; `deadline_seconds` limits a `ChatModel` in each turn."""
         if not isinstance(model, ChatModel):
             check_callable("model", model, "pass a ChatModel, or a function (prompt) -> reply")
         check_callable("prefilter", prefilter, "pass a selector, or None", optional=True)
