@@ -185,7 +185,7 @@ class Semantic:
     def __call__(self, request: SelectionRequest) -> Ranking:
         try:
             return self._nearest(request)
-        except Exception as error:  # an embedder is the caller's code: rank whatever it raises
+        except Exception as error:  # an embedder is the caller's code: rank even if it raises
             return fell_back(self.__name__, ranking_by(self._fallback, request), described(error))
 
     def _nearest(self, request: SelectionRequest) -> Ranking:

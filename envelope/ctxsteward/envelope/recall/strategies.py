@@ -106,7 +106,7 @@ class Hybrid:
         words = ranking_by(self.lexical, request)
         try:
             near = ranking_by(self.dense, request)
-        except Exception as error:  # the selector is the caller's code: the lexical ranking is used whatever it raises
+        except Exception as error:  # the selector is the caller's code: use the lexical ranking if it raises
             return fell_back(self.__name__, words, described(error))
         replaced = [reason_of(finding) for finding in near.findings if finding.kind == FELL_BACK]
         if replaced:
@@ -268,7 +268,7 @@ class ModelSelector:
             return fell_back(self.__name__, ranked, "the model was late lately; it is left alone for now")
         try:
             return self._chosen(request, wider.budget_tokens, ranked)
-        except Exception as error:  # a model is the caller's code: rank whatever it raises or answers
+        except Exception as error:  # a model is the caller's code: rank even if it raises
             if (now := self._clock()) - started > self._deadline / 2:
                 self._rests_until = now + REST_SECONDS
             return fell_back(self.__name__, ranked, described(error))

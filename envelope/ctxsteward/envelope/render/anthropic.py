@@ -137,7 +137,7 @@ def _say(step: MessageStep) -> list[Wire]:
         return [wire] if message.role == "assistant" else [{**wire, "content": [{"type": "text", "text": content}]}]
     content = [_own_block(block) for block in content or () if not _blank(block)]
     while content and content[-1].get("type") in _THINKING:
-        content.pop()  # no message may end with a thinking block
+        content.pop()  # the API refuses a message that ends with a thinking block
     if not content:
         return []
     content = _with_aliases(content, step)
