@@ -4,8 +4,8 @@ When the history reaches `START_FRACTION` of the tokens that make a compaction d
 groups that a compaction would take then. When the compaction is due, that summary is used if it is ready and its base
 is unchanged: the same log (nonce, and the addresses of the summarized messages), no compaction since, nothing replaced,
 none of the groups pinned. Further groups that must leave by then are summarized at once. Without a usable summary all
-are; a finding gives the reason (`summary_not_ready`, `summary_fell_back`). Any failure here is reported by that finding
-alone: a build never raises because of it.
+groups are summarized at once, and a finding gives the reason (`summary_not_ready`, `summary_fell_back`). Any failure
+here is reported by that finding alone: a build never raises because of it.
 
 With a `provider` the summarizer also gets the request that was just built (`prefix`). A model of the same provider then
 reads its instructions behind text that it has read already, which is billed as cached.
@@ -167,7 +167,7 @@ class SummaryAhead:
         plan: Callable[[int], PlannedCompaction | None],
         render: Callable[[Any], Wire],
     ) -> None:
-        """Start a summary if one will be needed soon; `plan` gives the compaction after this many more tokens."""
+        """Start a summary if one will be needed soon; `plan(n)` gives the compaction after n more tokens."""
         self._sweep()
         with self._lock:
             job = self._jobs.get(_name(session))

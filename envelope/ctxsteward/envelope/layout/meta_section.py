@@ -40,8 +40,8 @@ class ChosenRecords(NamedTuple):
 
 
 ChooseRecords = Callable[[Sequence[MetaRecord], int, Counter], ChosenRecords]
-"""Port: choose which records to show in about this many tokens. It is called only if they do not all fit; if its choice
-is too long, more records are left out by value."""
+"""Port: choose which records to show in about so many tokens (second argument). It is called only if they do not all
+fit; if its choice is too long, more records are left out by value."""
 
 
 def by_value(records: Sequence[MetaRecord], room_tokens: int, counter: Counter) -> ChosenRecords:

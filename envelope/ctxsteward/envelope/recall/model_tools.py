@@ -361,7 +361,7 @@ def passage(text: str, wanted: Set[str], max_chars: int = MAX_RESULT_CHARS) -> s
 
 
 def _pieces(text: str, chars: int) -> list[int]:
-    """Return where pieces of about this many characters begin: after a blank, if possible."""
+    """Return where pieces of about `chars` characters begin: after a blank, if possible."""
     starts = [0]
     while starts[-1] + chars < len(text):
         at = starts[-1] + chars

@@ -5,11 +5,11 @@
 Messages named in this way (`named`) are recalled before any ranked one, as far as they fit. Finding them is pure: it
 costs nothing for a question without such names, and a few look-ups for each named tool output.
 
-A message costs its line, and a line for its day if it is the day's first. A message without text is passed over, and so
-is one whose text the window or a better candidate shows word for word. A message that a later one replaces in part is
-shown with that later one or not at all, so that no old value appears without the new one. Greedy choice by score was
-measured against score per token and against an exact knapsack and won: `docs/selection.md`. Recalled messages are shown
-in session order (`layout`).
+A message costs its line; the first one of a day also costs a line for the day. A message without text is passed over,
+and so is one whose text the window or a better candidate shows word for word. A message that a later one replaces in
+part is shown with that later one or not at all, so that no old value appears without the new one. Greedy choice by
+score was measured against score per token and against an exact knapsack and won: `docs/selection.md`. Recalled messages
+are shown in session order (`layout`).
 
 Source: the layered-envelope design (finding things again: by reference, by the ordinal of a tool output).
 """

@@ -252,7 +252,7 @@ def _work_of(selector: Selector) -> Iterator[None]:
 
 
 def recalled_share(left_out_tokens: int) -> int:
-    """Return the most tokens of ranked messages if the window leaves out this many tokens.
+    """Return the most tokens that ranked messages may take if the window leaves out `left_out_tokens`.
 
     >>> recalled_share(1_000), recalled_share(4_000), recalled_share(100_000)
     (200, 500, 24038)

@@ -15,7 +15,7 @@ the session is worth more. Ties go to the older unit, because the beginning of a
 
 Passages are ranked among themselves: by their own words and by those of the message that they answer, divided by the
 root of their size. Much of a long reply repeats the user's words, so a passage would outrank the user's own message.
-Words that the messages shortly before also have find only the passage itself, and no other unit.
+Words that also occur in the messages shortly before find only the passage itself, and no other unit.
 
 A turn needs memory (`SessionIndex.need`) if the session has used its words, everyday words aside: nearly all of them,
 or some of them often. "Thanks, bye" and a new topic need none.
@@ -57,11 +57,10 @@ COMMON_FRACTION = 0.4
 """A term in more than this fraction of the units does not distinguish them."""
 COMMON_FROM_UNITS = 50
 MAX_QUERY_TERMS = 64
-"""Most terms of a query; of more, the rarest are used."""
+"""Most terms of a query; of a longer one the rarest are used."""
 MAX_POSTINGS = 1_500
-"""Most postings of a query's terms, which are taken rarest first, at least one. Five conversations put end to end
-(2,760 messages, 760 questions) show as much of the evidence with 1,500 as with 8,000; with 1,000 they lose 0.1-0.3
-points."""
+"""Most postings of a query's terms, which are taken rarest first (at least one term). Five conversations put end to end
+(2,760 messages, 760 questions) show as much of the evidence with 1,500 as with 8,000; 1,000 lose 0.1-0.3 points."""
 MAX_RANKED = 400
 MAX_PASSAGES_RANKED = 12
 """Most passages of one message, so that a repetitive message leaves room for others."""
