@@ -99,7 +99,7 @@ class EnvelopeBuilder:
         now: Callable[[], str] | None = None,
         memory: MemoryScope | None = None,
     ) -> None:
-        """`summarizer` shortens dynamic, or names one for dynamic and one for meta.
+        """`summarizer` shortens dynamic; a mapping names one for dynamic and one for meta.
 
         A summarizer for meta chooses among whole records (`SummarizerChoice`); without it records stay by value.
         `ahead` (a `ModelSummarizer`) makes summaries in the background: builds do not wait for it, and use `summarizer`

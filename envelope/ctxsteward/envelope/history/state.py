@@ -192,7 +192,7 @@ class State:
         self.position += 1
 
     def observe(self, event: ObservationsAppended) -> None:
-        """Extend the observation log."""
+        """Append the event's observations to the observation log, or to the log that replaces it."""
         standing = self.observations if event.standing is None else event.standing
         self.observations, self.observed_to = (*standing, *event.appended), event.upto
 

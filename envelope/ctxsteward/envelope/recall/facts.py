@@ -40,7 +40,7 @@ class SessionFacts:
 
 
 def speaker_of(session: Session, state: State) -> str | None:
-    """Return the principal of the newest user message, or None if it names nobody or was erased."""
+    """Return the principal of the newest user message; None if it names nobody, was erased or is damaged."""
     if not state.last_user:
         return None
     event = session.shown(state.last_user).event

@@ -322,7 +322,7 @@ class SessionSupersession:
     def __init__(self, replacing: ReplacementReader, counter: Counter) -> None:
         self._replacing, self._counter = replacing, counter
         self._tokens = array("i", (0,))
-        """By ordinal, tokens of a message; negative if it has more than one text."""
+        """By ordinal, tokens of a message; negative unless it is one plain text."""
         self.rows: RecalledRows = RecalledRows()
         self.tokens: int = 0
         """Tokens of all originals read so far."""
@@ -374,7 +374,7 @@ class SupersessionIndex:
         self._sessions: SessionCache[SessionSupersession] = SessionCache(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> VisibleMessages:
-        """Return everything up to the request's last message."""
+        """Return the facts that recall needs about all messages up to the request's last."""
         kept = self._sessions.of(request)
         with kept.lock:
             part = f"replaced-{self._counter.name}"
