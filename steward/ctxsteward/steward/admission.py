@@ -47,7 +47,7 @@ from .drift.rules import Rule, against, own_text, restates, rules_of
 from .harvest.people.claims import is_form_alone
 from .harvest.tools.templates import is_figure, is_hintable, is_repair
 from .observations.observation import KINDS
-from .reconcile.draft import ClaimSupport, Draft, FixAdvice
+from .reconcile.draft import ClaimSupport, Draft, FixAdvice, RecordStanding
 
 DAY_SECONDS = 86_400.0
 
@@ -120,20 +120,6 @@ class AdmissionPolicy(BaseModel):
     def half_life(self, kind: RecommendationKind) -> float | None:
         """In days; None: it does not fade."""
         return self.half_life_days[kind]
-
-
-class RecordStanding(NamedTuple):
-    """How far a draft has come, why, and which records contest it."""
-
-    status: Status
-    reasons: tuple[str, ...]
-    supersedes: tuple[str, ...] = ()
-    superseded_by: str | None = None
-    replaced_at: str | None = None
-    """When what supersedes it was first said."""
-    conflicts: tuple[str, ...] = ()
-    contradicts: int = 0
-    """Independent voices that say the opposite."""
 
 
 class AdmittedRecords(NamedTuple):
