@@ -21,7 +21,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import ValidationError
 
@@ -30,9 +30,13 @@ from ctxsteward.schemas.documents import SealDocument
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.crypto.keyring import Keys, SealKey, address_of, code
 
+from .history.standing_rules import StandingRule
 from .layout.composition import DynamicLayout, HeadLayout
 from .layout.fragments import Fragment
 from .layout.rows import RENDERER_VERSION
+
+if TYPE_CHECKING:
+    from .render.rules import RulesStatement
 
 SCHEMA_VERSION = 1
 
@@ -97,6 +101,8 @@ class Envelope:
     """Wall time of recall's selection in milliseconds; 0 if this build selected nothing."""
     renderer: int = RENDERER_VERSION
     """Version of the renderer that made it; an envelope rebuilt from an old manifest has an older one."""
+    standing: tuple[StandingRule, ...] = ()
+    """Rules that the call has to show; `rules_in` says where they stand."""
     seal: SealDocument | None = None
     """Proof of the session and log position it was built for, checked by `verify_seal`; None for a preview."""
 
@@ -115,6 +121,17 @@ class Envelope:
     def tokens(self) -> int:
         """Estimated tokens of the whole prompt: sections, tool schemas, reply priming."""
         return int(self.metrics["prompt_tokens"])
+
+    @property
+    def rules(self) -> RulesStatement:
+        """Which standing rules stand in the request for OpenAI's chat endpoint, and where; costs a rendering."""
+        return self.rules_in("openai-chat")
+
+    def rules_in(self, provider: Provider) -> RulesStatement:
+        """The same of the request for this provider."""
+        from .render.rules import rules_in
+
+        return rules_in(self, self.standing, provider)
 
     def render(self, provider: Provider, *, cache: bool = True) -> Wire:
         """Return the arguments for this provider's client, except the model: ``client.create(model=…, **these)``.

@@ -187,6 +187,7 @@ INSTRUMENTS = (
     _counter("context.prefix_break", "Builds whose stable prefix changed, by where.", section=PLACES),
     _counter("context.overflow", "Builds in which a section was over its budget.", section=SECTIONS),
     _counter("context.guard", "Builds at or over this percentage of the window.", level=tuple(n for _, n in GUARDS)),
+    _counter("context.rules_missing", "Standing rules that a build's request did not show."),
     _counter("context.degraded", "Builds in which something stored was truly gone."),
     _counter("context.compress.count", "Compactions.", section=SECTIONS),
     _counter("context.compress.refused", "Compactions that were due and not made."),

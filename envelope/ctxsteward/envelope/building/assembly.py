@@ -23,13 +23,17 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from ctxsteward.schemas import BudgetExceeded, CompressionReport, Finding, WindowExceeded
+from ctxsteward.schemas.errors import RulesNotVisible
 from ctxsteward.schemas.findings import LOSSES, fixed_finding
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.journal.log import coded_manifest
+from ctxsteward.store.profiles.text import Profile
 
-from ..envelope import Envelope, Section, digest_of, seal_envelope
+from ..compaction.compactor import rule_reader
+from ..envelope import PROVIDERS, Envelope, Section, digest_of, seal_envelope
 from ..history.session import Session
+from ..history.standing_rules import StandingRule, held_rules_finding, profile_rules, session_rules
 from ..history.state import State
 from ..layout.composition import DynamicLayout, HeadLayout, lay_head, window_findings
 from ..layout.fragments import MessageStep, cached
@@ -132,6 +136,7 @@ def assemble_envelope(
     notices: Sequence[Finding],
     target: BuildTarget,
     *,
+    standing: tuple[StandingRule, ...],
     sealed: bool,
     build_seconds: float,
     renderer: int,
@@ -183,10 +188,44 @@ def assemble_envelope(
         address=address,
         position=state.position,
         renderer=renderer,
+        standing=standing,
         seal=seal,
         build_ms=round((build_seconds - decided.selection_seconds) * 1000, 3),
         selection_ms=round(decided.selection_seconds * 1000, 3),
     )
+
+
+def standing_rules(session: Session) -> tuple[StandingRule, ...]:
+    """Return the rules that the next call of a session has to show, and those that are lifted in its window."""
+    state = session.state
+
+    def of_profile() -> tuple[StandingRule, ...]:
+        if state.head.profile is None:
+            return ()
+        return profile_rules(Profile.model_validate(state.head.profile), (profile_version(session) or "")[:16])
+
+    head_rules = cached(session.cache, "profile rules", state.head_at, of_profile)
+    return (*head_rules, *session_rules(state, rule_reader()))
+
+
+def with_rule_findings(envelope: Envelope, state: State, *, required: bool) -> Envelope:
+    """Add findings about standing rules that the request does not show.
+
+    With `required` the requests for all providers are read, and `RulesNotVisible` is raised instead. Otherwise one is
+    read, and only where a rule may be missing: the operator's sections are never cut.
+    """
+    findings = [] if (full := held_rules_finding(state)) is None else [full]
+    may_miss = required or any(rule.kind in ("user", "pin") for rule in envelope.standing)
+    providers = PROVIDERS if required else PROVIDERS[:1]
+    statements = [envelope.rules_in(provider) for provider in providers] if may_miss else []
+    missing = dict.fromkeys(rule for statement in statements for rule in statement.missing)
+    if missing and required:
+        raise RulesNotVisible([rule.ref for rule in missing])
+    for rule in missing:
+        text = f"the rule {rule.id} ({rule.ref}) stands, and the request does not show its words"
+        ref = rule.ref if rule.ref.startswith("§") else None
+        findings.append(Finding(kind="rule_not_visible", ref=ref, field="dynamic", text=text))
+    return replace(envelope, findings=(*envelope.findings, *findings)) if findings else envelope
 
 
 def shortened_findings(state: State, dynamic: DynamicLayout) -> list[Finding]:

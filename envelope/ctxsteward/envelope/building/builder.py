@@ -6,7 +6,7 @@ has only configuration, so two workers with the same configuration build the sam
 
 `EnvelopeBuilder.from_manifest` makes the builder that laid a past envelope out (`rebuild`).
 
-Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`.
+Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `RulesNotVisible`, `StoreError`.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ from .assembly import (
     keep_over_report,
     overflow_finding,
     sections_of,
+    standing_rules,
+    with_rule_findings,
 )
 from .decider import BuildProgress, Decider
 from .newest_part import left_out_finding, newest_groups, showing
@@ -98,13 +100,15 @@ class EnvelopeBuilder:
         ahead: PrefixedSummarizer | SummaryAhead | None = None,
         now: Callable[[], str] | None = None,
         memory: MemoryScope | None = None,
+        require_rules: bool = False,
     ) -> None:
         """`summarizer` shortens dynamic, or names one for dynamic and one for meta.
 
         A summarizer for meta chooses among whole records (`SummarizerChoice`); without it records stay by value.
         `ahead` (a `ModelSummarizer`) makes summaries in the background: builds do not wait for it, and use `summarizer`
         if it is late or fails. With ``memory="principal"`` each user turn also searches its principal's earlier
-        sessions.
+        sessions. With `require_rules` compactions keep users' rules in their own words, and a build whose request does
+        not show every standing rule raises `RulesNotVisible`.
         """
         check_memory(memory)
         check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
@@ -118,7 +122,9 @@ class EnvelopeBuilder:
         if not isinstance(ahead, SummaryAhead):
             check_callable("ahead", ahead, "pass a ModelSummarizer, or SummaryAhead(…)", optional=True)
         check_callable("now", now, "pass a function without arguments that returns the time as text", optional=True)
+        check_argument("require_rules", require_rules, bool, "pass True or False")
         self.model = model
+        self.require_rules: bool = require_rules
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
         self.budgets: Budgets = budgets or Budgets()
         asked: Selector | None = _selector_named(selector) if isinstance(selector, str) else selector
@@ -137,6 +143,7 @@ class EnvelopeBuilder:
             counter=self.counter,
             budgets=self._scale.effective,
             now=now,
+            keeps_rules=require_rules,
         )
         self._decider = Decider(
             compactor=compactor,
@@ -390,9 +397,6 @@ class EnvelopeBuilder:
         address = address_in(session, sections, head.tools_digest, renderer)
         if keep:
             decided = self._with_meta_report(whole, head, decided)
-            kept = None if head.cut is None or self._choose is BY_VALUE else head.cut.kept
-            configured = self._configuration()
-            keep_manifest(whole, address, configured, decided.reports, decided.findings, kept, groups)
         build_seconds = 0.0 if started is None else time.perf_counter() - started
         envelope = assemble_envelope(
             session,
@@ -404,11 +408,16 @@ class EnvelopeBuilder:
             scale,
             notices,
             self._target,
+            standing=standing_rules(whole),
             sealed=sealed,
             build_seconds=build_seconds,
             renderer=renderer,
         )
+        envelope = with_rule_findings(envelope, whole.state, required=self.require_rules)
         if keep:
+            kept = None if head.cut is None or self._choose is BY_VALUE else head.cut.kept
+            configured = self._configuration()
+            keep_manifest(whole, address, configured, decided.reports, decided.findings, kept, groups)
             self._estimated_tokens = int(envelope.metrics["estimated_tokens"])
         return envelope
 

@@ -34,7 +34,7 @@ from ..store import Store
 from ..telemetry.spans import Layouts, PrefixBreak, first_prefix_break
 from .builder import EnvelopeBuilder
 
-FILE, VERSION = "calls", 1
+FILE, VERSION = "calls", 2
 _OF_THE_CALL = ("session", "position", "reports", "findings", "mac")
 """Fields of a manifest that do not describe the builder."""
 
@@ -91,6 +91,10 @@ class PastCall(BaseModel):
     broke_in: str | None = None
     """Section in which the prefix broke: tools, system, static, meta or dynamic; None if it did not."""
     findings: int = 0
+    rules: int = 0
+    """Standing rules that were not lifted."""
+    rules_missing: int = 0
+    """Those of them that the request did not show."""
     compactions: tuple[CallCompaction, ...] = ()
 
     @property
@@ -217,6 +221,8 @@ def _summary(
         prefix_tokens=provider(broken.prefix_tokens),
         broke_in=broken.broke_in,
         findings=len(envelope.findings),
+        rules=sum(rule.lifted_by is None for rule in envelope.standing),
+        rules_missing=sum(finding.kind == "rule_not_visible" for finding in envelope.findings),
         fault="" if envelope.address == address else _DIFFERS,
     )
 

@@ -50,6 +50,14 @@ class Pin(NamedTuple):
     name: str | None
 
 
+class HeldRule(NamedTuple):
+    """A user's rule whose message has left the window."""
+
+    ordinal: int
+    text: str
+    principal: str | None
+
+
 class Day(NamedTuple):
     """The messages of one day, as a range of ordinals."""
 
@@ -113,6 +121,8 @@ class State:
     bullets: tuple[Bullet, ...] = ()
     reserve: tuple[Bullet, ...] = ()
     """Bullets that are not shown because the newest compaction had no room for them."""
+    rules: tuple[HeldRule, ...] = ()
+    """Users' rules whose messages have left the window."""
     observations: tuple[Bullet, ...] = ()
     """The observation log."""
     observed_to: int = 0
@@ -378,6 +388,7 @@ class State:
             groups.append(group)
         self.groups = groups
         self.bullets, self.reserve = event.bullets, event.reserve
+        self.rules = tuple(HeldRule(*row) for row in event.checkpoint.get("rules", ()))
         self.observations = bullets_of(event.checkpoint.get("observations", ()))
         self.observed_to = event.checkpoint.get("observed_to", 0)
         self.masked, self.shortened = frozenset(event.masked), dict(event.shortened)
