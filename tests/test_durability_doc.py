@@ -1,4 +1,4 @@
-"""`docs/durability.md`: every test it names exists, its lists are the program's; `docs/keep-a-store.md` runs.
+"""Every test that `durability.md` and `memory-security.md` name exists; lists are the program's; a how-to runs.
 
 The Python runs against a local S3 server, with its places in a folder of the test's.
 """
@@ -25,7 +25,8 @@ from .test_docs import run_python
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "durability.md"
 HOW_TO = ROOT / "docs" / "keep-a-store.md"
-DOCS = [PAGE, *(ROOT / "docs" / "design").glob("*.md")]
+SECURITY = ROOT / "docs" / "memory-security.md"
+DOCS = [PAGE, SECURITY, *(ROOT / "docs" / "design").glob("*.md")]
 STORE = '"s3://acme-context/chat?region=eu-central-1"'
 PLACE = "/var/lib/chat"
 NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
@@ -52,6 +53,16 @@ def missing(page: str) -> list[str]:
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
 def test_every_test_that_is_named_is_there(path: Path) -> None:
     assert missing(path.read_text(encoding="utf-8")) == []
+
+
+def test_every_requirement_of_the_lists_names_a_test_or_is_not_met() -> None:
+    """AISVS 1.0 has 20 requirements in chapter C8; ASI06 has nine countermeasures."""
+    rows = re.findall(
+        r"^\| ((?:8\.\d\.\d|ASI06 \w)[^|]*) \| [^|]+ \| ([^|]+) \| (.*)$", SECURITY.read_text("utf-8"), re.M
+    )
+    assert len(dict.fromkeys(id for id, _, _ in rows)) == len(rows) == 29
+    assert {state for _, state, _ in rows} == {"met", "partly", "not met"}
+    assert [id for id, state, rest in rows if bool(NAMED.findall(rest)) == (state == "not met")] == []
 
 
 def test_a_test_that_is_not_there_is_found_out() -> None:

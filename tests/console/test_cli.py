@@ -344,6 +344,17 @@ def test_what_meta_was_left_without_is_reported_beside_compactions(tmp_path: Pat
     assert made["losses"][0]["ref"].removeprefix("meta:") in gone
 
 
+def test_a_compaction_is_undone_where_it_fits_and_refused_where_it_does_not(tmp_path: Path) -> None:
+    where = ("--store", f"file:{tmp_path}")
+    values("build", DEMO, *SMALL, "--session", "s", *where)
+    (made,) = values("report", "s", *where)
+    assert "dynamic_tokens=" in run("report", "s", "--undo", *SMALL, *where, code=2).stderr
+    (again,) = values("report", "s", "--undo", "--budget", "dynamic_tokens=90000", *where)
+    assert [report["id"] for report in again[:-1]] == [report["id"] for report in made]
+    assert again[-1]["policy"] == f"shown-again/1 {made[-1]['id']}"
+    assert "no session 'nobody'" in run("report", "nobody", "--undo", *where, code=2).stderr
+
+
 def test_people_see_the_losses_of_a_report(replay: Replay) -> None:
     (reports,) = values("report", "demo", "--store", replay.store)
     out = run("report", reports[0]["id"], "--store", replay.store, "--losses", "2").stdout

@@ -67,6 +67,24 @@ def test_a_history_beyond_the_model_s_window_is_critical_and_says_how_much_it_ne
     assert at.get("/api/sessions/s/health")["level"] != "critical"
 
 
+def test_a_compaction_is_undone_by_a_button_and_what_does_not_fit_is_told(tmp_path: Path) -> None:
+    at = served(budgets=Budgets(dynamic_tokens=4_000))
+    filled("s", at.store, 40)
+    assert 'value="undo"' not in at.client.get("/sessions/s/health").text
+    form(at, "/sessions/s/health", 422, action="undo")
+    at.post("/api/sessions/s/compact", {"keep_tokens": 100})
+    page = at.client.get("/sessions/s/health").text
+    assert 'value="undo"' in page
+    assert "Show these again" in page
+    before = len(at.store.at("default", "s").state.groups)
+    assert form(at, "/sessions/s/health", 303, action="undo").headers["location"].endswith("done=undo")
+    assert len(at.store.at("default", "s").state.groups) == 40 > before
+    assert "are shown again" in at.client.get("/sessions/s/health?done=undo").text
+    at.post("/api/sessions/s/compact", {"keep_tokens": 100})
+    tight = served(at.store, budgets=Budgets(dynamic_tokens=300))
+    assert "dynamic_tokens=" in form(tight, "/sessions/s/health", 422, action="undo").text
+
+
 def test_the_page_says_why_a_session_cannot_be_compacted_into_the_window() -> None:
     at = served(model="gpt-4")
     at.store.session("s").append({"role": "user", "content": "Keep this word for word. " * 2_000})

@@ -26,7 +26,18 @@ from ctxsteward.store.journal.port import SessionKey
 
 from ..terminal import tables
 from ..terminal.failures import FOUND, visible
-from ..terminal.options import common, completer, json_option, read_provider, store_option, telemetry, tenant_option
+from ..terminal.options import (
+    DEFAULT_MODEL,
+    budget_option,
+    common,
+    completer,
+    json_option,
+    read_builder,
+    read_provider,
+    store_option,
+    telemetry,
+    tenant_option,
+)
 from ..terminal.output import print_document, print_json, table_console
 from ..terminal.stores import envelope_address, is_address, open_stored, stored_session
 from ..terminal.tables import say
@@ -42,14 +53,30 @@ from ..terminal.tables import say
     metavar="N",
     help="List at most so many.",
 )
+@click.option("--undo", is_flag=True, help="Undo the SESSION's newest compaction: show its messages again.")
+@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="With --undo: whose budgets.")
+@budget_option("With --undo: a field of Budgets, such as dynamic_tokens=9000; repeatable.")
 @common
-def report(name: str, losses: int, as_json: bool, store: str, tenant: str) -> None:
+def report(
+    name: str,
+    losses: int,
+    undo: bool,
+    model: str,
+    budgets: tuple[str, ...],
+    as_json: bool,
+    store: str,
+    tenant: str,
+) -> None:
     """Show the compression report at ADDRESS, the reports behind an envelope's ADDRESS, or all of a SESSION.
 
-    An address is 64 hex digits; anything else is a session id.
+    An address is 64 hex digits; anything else is a session id. With --undo, the messages that the session's newest
+    compaction took out stand in its next envelopes again, if they fit the budget; its report is the last one listed.
     """
 
     with open_stored(store) as opened:
+        if undo:
+            stored_session(opened, name, tenant)  # raises where there is none, before it is opened for writing
+            read_builder(model, budgets).show_again(opened.session(name, tenant=tenant))
         reports = _reports(opened, name, tenant)
     if as_json:
         print_document("compression_report", [compaction.model_dump(mode="json") for compaction in reports])

@@ -2,7 +2,7 @@
 
     GET  /api/sessions/{id}/health     how full it is, as JSON; `<context-meter>` asks for it
     GET  /sessions/{id}/health         the page, with a preview of a compaction where `preview=1` asks for one
-    POST /sessions/{id}/health         compact now, then the page again
+    POST /sessions/{id}/health         compact now, or undo the newest compaction, then the page again
     POST /steward/{profile}            answer a question, promote, or roll back, then the page again
 
 Every action is a form: it works without scripts, and is answered with a redirect, so that reloading does not repeat it.
@@ -28,6 +28,7 @@ from ..pages.frame import LANGUAGES, Frame, Place, place_of
 from ..pages.health import SessionHealth, health_of
 from .access import Principal, Refusal, needs, refusal_of
 from .api import PROBLEMS, ModelName, Reader, ServiceDep, SessionId, Writer, builder_of, compact
+from .desk import OpenSession, Service
 from .live_pages import router as pages_router, site_of
 from .request_body import StrictRoute
 
@@ -90,16 +91,29 @@ async def _health_page(
 
 @router.post("/sessions/{session}/health", include_in_schema=False)
 async def prune(request: Request, service: ServiceDep, who: Writer) -> Response:
-    """Compact now."""
+    """Compact now, or undo the newest compaction."""
     place, fields = _place(request), await _fields(request)
-    if fields.get("action") != "prune":
-        raise Refusal("invalid", "the form says what to do: `action` is `prune`")
+    action = fields.get("action")
+    if action not in ("prune", "undo"):
+        raise Refusal("invalid", "the form says what to do: `action` is `prune` or `undo`")
     try:
+        if action == "undo":
+            async with service.writing(who.tenant, place.session) as opened:
+                await service.run(who.tenant, _undone, service, opened)
+            return _again(request, place, "undo")
         made = await compact(place.session, service, who, None, "false")
     except ContextError as error:
         status, problem = _told(error)
         return await _health_page(request, service, who, {"problem": problem}, status)
     return _again(request, place, "prune" if made.is_compacted else "not_pruned")
+
+
+def _undone(service: Service, opened: OpenSession) -> None:
+    session = opened.session
+    assert session is not None
+    built = builder_of(service, None, None).show_again(session)
+    opened.newest = built.address
+    service.call(service.hub.built, session, built)
 
 
 # -- what people decide ---------------------------------------------------------------------------------------------

@@ -269,6 +269,26 @@ class EnvelopeBuilder:
                 return envelope
         raise Conflict(session.id, session.state.position)
 
+    def show_again(self, session: Session) -> Envelope:
+        """Undo the session's newest compaction: show the messages again that it took out of the window.
+
+        It is decided once and written to the log, so the next builds show them, too; called again, it goes one
+        compaction further back. The envelope has its report. Raises `InputError` where nothing is left to undo, or
+        where the next build would compact the messages again: then a builder with a larger budget can show them.
+        """
+        _check_session(session)
+        started = time.perf_counter()
+        with session.lock:
+            for _ in range(_TRIES):
+                session.refresh()
+                head = self._head(session)
+                decider = self._decider_under(head).dated_by(session.now)
+                with suppress(Conflict):
+                    event = decider.show_again(session, head.estimated_tokens, self._guard_tokens(head))
+                    progress = BuildProgress(compacted=True, reports=(event.report,))
+                    return self._envelope(session, decider.lay(session, session.state), progress, started, keep=True)
+            raise Conflict(session.id, session.state.position)
+
     def preview(
         self,
         session: Session,

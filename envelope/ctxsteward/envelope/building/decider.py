@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ctxsteward.schemas import CompressionReport, ContextError, Finding
+from ctxsteward.schemas import CompressionReport, ContextError, Finding, InputError
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.deadline import Deadline, DeadlinePassed
 from ctxsteward.store.journal.events import CompactionRefused, EarlierLine, RecallSelected, WindowCompacted
@@ -19,6 +19,7 @@ from ctxsteward.store.journal.events import CompactionRefused, EarlierLine, Reca
 from ..compaction.ahead import SummaryAhead
 from ..compaction.compactor import Compactor
 from ..compaction.policy import Policy, Window
+from ..compaction.undo import newest_standing, shown_again
 from ..history.session import MemoryScope, PersonMemory, Session
 from ..history.state import State
 from ..layout.composition import DynamicLayout, lay_dynamic
@@ -138,7 +139,7 @@ class Decider:
         `guard_tokens`: then the model's window is nearly full, and the session could not go on without.
         """
         session.branch()
-        key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
+        place = b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
             window = Window(session.state, window.layout, self.budgets, window.head_tokens)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
@@ -150,7 +151,7 @@ class Decider:
                 event = self.compactor.run(
                     session.state,
                     window,
-                    lambda kind, data: address_of(key, session.id, kind, place + data),
+                    partial(_named, session, place),
                     findings,
                     prepared,
                 )
@@ -167,6 +168,38 @@ class Decider:
         progress.findings += findings
         progress.reports += (event.report,) if isinstance(event, WindowCompacted) else ()
         return isinstance(event, WindowCompacted)
+
+    def show_again(self, session: Session, head_tokens: int, guard_tokens: int | None) -> WindowCompacted:
+        """Undo the newest compaction; raises `InputError` where there is none, or its messages do not fit."""
+        found = newest_standing(session.replica.log)
+        if found is None:
+            raise InputError(f"session {session.id!r} has no compaction of its own to undo; everything is as it was")
+        position, undone = found
+        earlier = session.replica.over(session.replica.log)
+        earlier.load(position)
+        state, before = session.state, earlier.state
+        place = b"%d\x00" % state.position
+        now = self.compactor.now() if self.compactor.now else None
+        layout = self.lay(session, state)
+        address = partial(_named, session, place)
+        event = shown_again(state, before, undone, (layout.tokens, 0), address, now)
+        after = state.copy()
+        after.apply(event, lambda ordinal: session.replica.found(ordinal, f"§{ordinal}"))
+        own, window = self.beside_log(after, self.lay(session, after, {}), head_tokens)
+        tokens, budget = window.section_tokens, own.budgets.dynamic_tokens
+        if window.over or own.compactor.policy.due(window) or (guard_tokens is not None and tokens > guard_tokens):
+            back = undone.report.source_addresses
+            raise InputError(
+                f"what the compaction took out ({len(back)} messages) is not shown again: the dynamic section would "
+                f"have {tokens:,} tokens, and at a budget of {budget:,} the next build would compact it again; pass "
+                f"dynamic_tokens={tokens * budget * 11 // own.budgets.trigger_at(window.share_tokens) // 10}, "
+                "or a model with a larger window"
+            )
+        event = shown_again(state, before, undone, (layout.tokens, tokens), address, now)
+        session.commit(event)
+        if self.ahead is not None:
+            self.ahead.settle(session, event)
+        return event
 
     def _told_late(self, window: Window, deadline: Deadline) -> Finding:
         tokens, budget = window.section_tokens, self.budgets.dynamic_tokens
@@ -282,6 +315,10 @@ class Decider:
     def _without_recall(self, state: State, kind: str, why: str) -> Recall:
         finding = Finding(kind=kind, field="dynamic", text=f"nothing was recalled for this turn: {why}")
         return RecallSelected(turn=state.last_user, refs=(), log={}), (finding,)
+
+
+def _named(session: Session, place: bytes, kind: str, data: bytes) -> str:
+    return address_of(session.address_key, session.id, kind, place + data)
 
 
 def _still_paired(recalled: RecallSelected, state: State) -> RecallSelected:

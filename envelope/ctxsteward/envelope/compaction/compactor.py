@@ -261,7 +261,7 @@ class Compactor:
             pre_tokens=pre,
             post_tokens=post,
             losses=tuple(account(after.hidden, bullets, after.shown, lost_bullets)),
-            kept_refs=_kept_refs(bullets, after.kept),
+            kept_refs=kept_refs(bullets, after.kept),
             policy=f"{self.policy.name} {choice.detail}".rstrip(),
             source_addresses=tuple(entry.event.address for entry in after.gone),
             artifact="",
@@ -278,7 +278,7 @@ class Compactor:
             report=report,
             checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to, **rules},
         )
-        name = address("compaction", _canonical(event))
+        name = address("compaction", canonical(event))
         compaction = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))
         from ctxsteward.schemas.publish import validate
 
@@ -396,7 +396,7 @@ def rule_bullet(rule: HeldRule) -> Bullet:
     return Bullet(text=rule.text, citations=(f"§{rule.ordinal}",), kind="constraint", value=100.0)
 
 
-def _kept_refs(bullets: Sequence[Bullet], kept: Sequence[ToolGroup]) -> tuple[str, ...]:
+def kept_refs(bullets: Sequence[Bullet], kept: Sequence[ToolGroup]) -> tuple[str, ...]:
     refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations}
     refs.update(ordinal for group in kept for ordinal in group.ordinals)
     return tuple(f"§{ordinal}" for ordinal in sorted(refs))
@@ -448,7 +448,7 @@ def _newest_original(bullet: Bullet) -> int:
     return max(Ref.parse(ref).ordinal for ref in bullet.citations)
 
 
-def _canonical(event: WindowCompacted) -> bytes:
+def canonical(event: WindowCompacted) -> bytes:
     bullets = "".join(bullet.model_dump_json() for bullet in event.bullets)
     reserve = "".join(bullet.model_dump_json() for bullet in event.reserve)
     shortened = event.shortened or ""

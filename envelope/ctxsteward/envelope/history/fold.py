@@ -93,6 +93,9 @@ class DamageWitness(Protocol):
     def original(self, ordinal: int) -> MessageAppended | None:
         """Return the message with this ordinal if it is elsewhere in the log, else None."""
 
+    def found(self, ordinal: int, ref: str) -> LogEntry | MissingMessage:
+        """A message that a compaction shows again."""
+
     def stood_in(self, ordinal: int) -> None:
         """Note that a stand-in replaces the message with this ordinal."""
 
@@ -115,7 +118,7 @@ def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
             mending = mending or _LogMender(state, witness)
             mending.take_spoiled(row, rows[index + 1 :])
         else:
-            state.apply(row)
+            state.apply(row, lambda ordinal: witness.found(ordinal, f"§{ordinal}"))
     if mending is not None:
         mending.finish()
 

@@ -305,7 +305,7 @@ class SessionLogView:
     def commit(self, event: Event) -> None:
         """Append one event that was decided on exactly this state, and apply it."""
         self.write((event,))
-        self.state.apply(event)
+        self.state.apply(event, lambda ordinal: self.found(ordinal, f"§{ordinal}"))
 
     def retried(self, attempt: Callable[[], T]) -> T:
         """Return the attempt's result; on `Conflict` read what other writers appended and try again."""

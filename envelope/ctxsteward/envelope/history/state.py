@@ -166,8 +166,8 @@ class State:
 
     # -- folding ------------------------------------------------------------------------------------------------
 
-    def apply(self, event: Event) -> None:
-        """Apply the next event of the log."""
+    def apply(self, event: Event, found: Callable[[int], LogEntry | MissingMessage] | None = None) -> None:
+        """Apply the next event of the log; `found` reads a message that a compaction shows again."""
         match event:
             case MessageAppended():
                 self.add(LogEntry(event))
@@ -187,7 +187,7 @@ class State:
                     self.pins[ordinal] = Pin(strength, pin_name)
             case WindowCompacted():
                 known = {entry.ordinal: entry for group in self.groups for entry in group.entries}
-                self._settle(event, known.__getitem__)
+                self._settle(event, known.__getitem__ if found is None else lambda n: known.get(n) or found(n))
             case ObservationsAppended():
                 self.observe(event)
             case CompactionRefused():
@@ -362,7 +362,6 @@ class State:
             checkpoint["turns"],
         )
         self.notes = dict(checkpoint["notes"])
-        self.pins = {ordinal: Pin(strength, name) for ordinal, strength, name in checkpoint["pins"]}
         self.compactions = checkpoint["compactions"] - 1
         self.task, self.phase = checkpoint["task"], checkpoint["phase"]
         self.last_user, self.last_text = checkpoint["last_user"], checkpoint["last_text"]
@@ -399,7 +398,9 @@ class State:
         self.selection = _selection(event.checkpoint["selection"])
         self.refused = None
         left = {ordinal for group in self.groups for ordinal in group.ordinals}
-        self.pins = {ordinal: pin for ordinal, pin in self.pins.items() if ordinal in left}
+        self.pins = {
+            ordinal: Pin(strength, name) for ordinal, strength, name in event.checkpoint["pins"] if ordinal in left
+        }
         window = (entry for group in self.groups for entry in group.entries)
         self.repaired = any(entry.event.placement.findings or entry.controls for entry in window)
         calling = (entry for group in self.groups for entry in group.entries if entry.message.tool_calls)
