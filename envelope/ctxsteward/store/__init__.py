@@ -1,16 +1,16 @@
-"""What lasts: the journal of sessions, the object store, keys, profiles, erasure and maintenance.
+"""Durable state: the journal of sessions, the object store, keys, profiles, erasure and maintenance.
 
-    journal        records of sessions, in order and durable; in a folder, in memory, in PostgreSQL
-    objects        everything else, for good: a folder, an S3 bucket, PostgreSQL, memory
+    journal        ordered records of sessions, in a folder, in memory or in PostgreSQL
+    objects        the object store for everything else: a folder, an S3 bucket, PostgreSQL, memory
     crypto         addresses, keys, encrypted content (`Vault`), chains of versions that cannot be altered (`Chain`)
     replication    drains a local journal into the object store and moves sessions between machines
-    profiles       governed text of a session's head, versioned
-    facts          what earlier versions kept about one user, project or session
+    profiles       versions of the governed text in a session's head
+    facts          facts about a user, project or session that earlier versions wrote
     erasure        forgets a session or a person everywhere
     maintenance    fsck, gc, listings and statistics
 
-`Backend` holds journal, objects and keys together; the envelope's `Store` is one. This package imports
-`ctxsteward.schemas` alone.
+A `Backend` combines a journal, an object store and keys. The envelope's `Store` is a `Backend` with sessions. This
+package imports no other room than `ctxsteward.schemas`.
 """
 
 from typing import TYPE_CHECKING

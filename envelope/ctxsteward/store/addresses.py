@@ -1,7 +1,7 @@
-"""Finds by address what a tenant's journal holds: manifests of built envelopes, and compactions.
+"""Find a tenant's envelope manifests, compactions and reports by address.
 
-What the journal lacks is looked for in the object store: in all sessions of the tenant, or in the one that is named.
-Everything is checked before it is served. Raises `ReferenceNotFound`, `Damaged`, `InputError`, `StoreError`.
+If the journal lacks an address, the sessions in the object store are searched: all of the tenant, or the given one.
+Every result's code is checked. Raises `ReferenceNotFound`, `Damaged`, `InputError`, `StoreError`.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from .replication.write_behind import WriteBehind
 
 MIN_DIGITS, ALL_DIGITS = 8, 64
-"""Of an address, as a person may write it."""
+"""Fewest hex digits in which an address may be abbreviated, and the length of a whole address."""
 
 META_REPORT = '"meta_report":'
-"""Stands in the text of a manifest that holds a report and no envelope."""
+"""Text that occurs in a manifest only if it contains a report instead of an envelope."""
 T = TypeVar("T")
 
 
 def report_in(manifest: Mapping[str, object]) -> CompressionReport | None:
-    """The report that this manifest holds; None: it is an envelope's."""
+    """Return the report in a manifest, or None if the manifest is that of an envelope."""
     body = manifest.get("meta_report")
     return None if body is None else CompressionReport.model_validate(body)
 
 
 class AddressLookup:
-    """Looks things up by address."""
+    """Search by address in a journal and the object store behind it."""
 
     def __init__(
         self, journal: Journal, keys: Keys, write_behind: WriteBehind | None, findings: list[Finding] | None = None
     ) -> None:
-        """`findings` are filled with what the last search could not read."""
+        """`findings` is replaced at each search by findings about the sessions that it could not read."""
         self._journal, self._keys, self._write_behind = journal, keys, write_behind
         self._findings: list[Finding] = [] if findings is None else findings
 
     def whole(self, text: str, tenant: str, session: str | None) -> str:
-        """The address that these leading digits name; the text itself where they name none."""
+        """Return the address that begins with `text`, or `text` itself if none does; `InputError` if several do."""
         if not MIN_DIGITS <= len(text) < ALL_DIGITS or not set(text) <= set("0123456789abcdef"):
             return text
         addresses = self._journal.matching(tenant, text)
@@ -58,14 +58,14 @@ class AddressLookup:
         return addresses[0] if addresses else text
 
     def manifest(self, address: str, tenant: str, session: str | None) -> dict[str, Any]:
-        """The manifest of a built envelope."""
+        """Return the manifest of the envelope with this address."""
         body = self._found(tenant, session, lambda: self._journal.get_manifest(tenant, address))
         if body is None:
             raise self._not_found(address, f"no envelope of tenant {tenant!r} has this address")
         return read_manifest(self._keys.address_key(tenant), address, body)
 
     def report(self, address: str, tenant: str, session: str | None) -> CompressionReport:
-        """The report with this address, of any section."""
+        """Return the compression report with this address, of any section."""
         if (stored := self._stored_report(address, tenant)) is not None:
             return stored
         try:
@@ -77,7 +77,7 @@ class AddressLookup:
             return report
 
     def _stored_report(self, address: str, tenant: str) -> CompressionReport | None:
-        """The report that this address names in the object store; None where the journal has it, or nobody has."""
+        """Return the report from the object store, or None if the journal has it or it does not exist."""
         if self._write_behind is None or not re.fullmatch(f"[0-9a-f]{{{ALL_DIGITS}}}", address):
             return None
         if self._journal.find(tenant, address) or self._journal.get_manifest(tenant, address) is not None:
@@ -86,7 +86,7 @@ class AddressLookup:
         return None if report is None else CompressionReport.model_validate(report)
 
     def compaction(self, address: str, tenant: str, session: str | None) -> WindowCompacted:
-        """The compaction with this address."""
+        """Return the compaction with this address."""
         place = self._found(tenant, session, lambda: self._journal.find(tenant, address))
         if place is None:
             raise self._not_found(address, f"no compaction of tenant {tenant!r} has this address")
@@ -106,7 +106,7 @@ class AddressLookup:
         return ReferenceNotFound(address[:16] + "…", "", what)
 
     def _found(self, tenant: str, session: str | None, find: Callable[[], T]) -> T:
-        """What is found here; where that is nothing, what is found once the sessions have been read in."""
+        """Call `find`; if it finds nothing, copy sessions from the object store into the journal and call it again."""
         result = find()
         self._findings.clear()
         if result or self._write_behind is None:

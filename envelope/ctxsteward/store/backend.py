@@ -1,19 +1,18 @@
-"""`Backend`: a store as everything below sessions sees it, with its journal, its object store and its keys.
+"""`Backend`: the journal, object store and keys of a store; `open_location` opens them by URI.
 
-Profiles, facts, erasure and maintenance take a `Backend`; the envelope's `Store` is one, with sessions on top.
+Profiles, facts, erasure and maintenance work on a `Backend`. The envelope's `Store` is a `Backend` with sessions.
 
-And where one lies: the journal, the objects and the keys that a URI names, opened (`open_location`).
+A URI has one of these forms:
 
-
-    file:PATH              one folder: objects, keys and, unless it is named elsewhere, the journal
+    file:PATH              one folder with objects, keys and, unless `journal` names another folder, the journal
     s3://BUCKET/PREFIX     a bucket (see `objects.s3_location`), with a journal on the local disk
     postgresql://USER@HOST/DATABASE?schema=NAME     a database that several machines share (see `postgres_database`)
-    memory:                nothing lasts
+    memory:                a store that is gone when the process ends
 
-A store in PostgreSQL has its journal there, and its objects, too, unless the URI names a bucket for them
-(``objects=s3://BUCKET/PREFIX``, with ``&`` written as ``%26``). All machines need the same keys, so none are made on
-one of them unasked: pass `keys`, or name a folder that all of them have (``keys=FOLDER``). What is derived from
-sessions lies in the database; `folder` is only where this machine has ledgers.
+A store in PostgreSQL keeps its journal in the database, and also its objects, unless the URI names a bucket for them
+(``objects=s3://BUCKET/PREFIX``, with ``&`` written as ``%26``). All machines need the same keys, so no machine makes
+its own: pass `keys`, or name a folder that all machines share (``keys=FOLDER``). Data derived from sessions is kept in
+the database too; `folder` then contains only the ledgers of this machine.
 
 Raises `InputError`, `StoreError`.
 """
@@ -50,13 +49,13 @@ if TYPE_CHECKING:
     from .replication.write_behind import WriteBehind
 
 JOURNAL_FOLDER = ".ctxsteward/journal"
-"""Of a store that is no folder."""
+"""Default journal folder of a store that is not itself a folder."""
 QUEUE_BYTES = 1 << 30
 PROBE_SECONDS = 3.0
 
 
 class Backend:
-    """Journal, object store and keys, and what is opened with them."""
+    """The journal, object store and keys of one store; opens its vaults and chains."""
 
     def __init__(
         self,
@@ -73,24 +72,24 @@ class Backend:
         self.keys = keys
         self.patience: Patience = patience or Patience()
         self.folder = folder
-        """Of the journal, and of what can be derived again (`derived_files`); None: nothing of it is on disk."""
+        """Folder of the journal and of derived files (`derived_files`); None if they are not on disk."""
         self.derived_rows: DerivedRows | None = derived
-        """Where what is derived from sessions is kept instead."""
+        """Database rows that replace derived files, for a store in PostgreSQL."""
         self.findings: tuple[Finding, ...] = ()
-        """What was noticed of the store as a whole when it was opened; every session opened for writing has it, too."""
+        """Findings about the whole store from its opening; every session that is opened for writing repeats them."""
         if journal.missing:
             self.findings = (Finding(kind="journal_missing", field="journal", text=journal.missing),)
         self.erasers: list[Eraser] = []
-        """Told what was forgotten here: whatever holds text derived from sessions beside the store adds itself."""
+        """Called at each erasure. A component that keeps text derived from sessions outside the store adds itself."""
         self.appended: list[Listener] = []
-        """Told of every append by a session that was opened here."""
+        """Called after every append by a session of this store."""
         self.write_behind: WriteBehind | None = None
-        """Where the journal lies outside the store; also what `erasure.forget` takes as `elsewhere`."""
+        """Set if the journal is drained into the object store; `erasure.forget` takes it as `elsewhere`."""
         self._vaults: dict[str, Vault] = {}
         self._checked: set[str] = set()
 
     def vault(self, tenant: str = "default") -> Vault:
-        """The tenant's encrypted content."""
+        """Return the vault with the tenant's encrypted content."""
         vault = self._vaults.get(tenant)
         if vault is None:
             vault = Vault(
@@ -104,41 +103,41 @@ class Backend:
         return vault
 
     def erasures(self, tenant: str) -> int:
-        """How many erasures this tenant has had: what a process remembers is valid as long as the number stays."""
+        """Return the number of this tenant's erasures; a process must drop its caches when the number changes."""
         return erasures(self.journal, tenant)
 
     def check_keys(self, tenant: str, *, write: bool) -> None:
-        """Raise `StoreError` where the tenant was written with other keys; asked once."""
+        """Raise `StoreError` if the tenant was written with other keys. With `write`, success is cached."""
         if tenant not in self._checked:
             check_keys(self.objects, self.keys, tenant, write=write, patience=self.patience)
             if write:
                 self._checked.add(tenant)
 
     def fresh_vault(self, tenant: str) -> Vault:
-        """The same content through a vault that remembers no keys: what a check or a collection reads it with."""
+        """Return a new vault without cached keys, for checks and garbage collection."""
         return Vault(self.objects, self.keys, tenant, patience=self.patience)
 
     def chain(self, folder: str, *, tenant: str) -> Chain:
-        """A chain of this tenant's; see `names` for the folders."""
+        """Return the tenant's chain in this folder; `names` makes the folder names."""
         key = self.keys.address_key(tenant)
         return Chain(self.objects, folder, key, witness=self.journal, patience=self.patience)
 
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
-        """All erasers to call at an erasure; the envelope's `Store` adds those of card indexes that nobody has open."""
+        """Return all erasers to call at an erasure; the envelope's `Store` adds those of card indexes not open here."""
         return tuple(self.erasers)
 
     def replay(self, key: SessionKey, length: int) -> None:
-        """Read this much of a log as its readers do; raises what they raise. Without readers nothing is read."""
+        """Read the first `length` records as a session does, and raise its errors. A plain backend reads nothing."""
 
 
-# -- where a store lies ----------------------------------------------------------------------------------------
+# -- opening a store by its URI --------------------------------------------------------------------------------
 
 
 _PATH = re.compile(r"[.~/\\]|[^:]*/")
 
 
 def store_uri(text: str | PathLike[str]) -> str:
-    """Return the URI that a path or URI means.
+    """Return the store URI for a path or URI.
 
     >>> store_uri("./desk"), store_uri("data/desk"), store_uri("file:desk"), store_uri("desk")
     ('file:./desk', 'file:data/desk', 'file:desk', 'desk')
@@ -149,7 +148,7 @@ def store_uri(text: str | PathLike[str]) -> str:
 
 
 def local_folder(uri: str, journal: str | Path | None = None) -> Path:
-    """The folder on this machine where a store of this URI, or its journal, lies; nothing is opened."""
+    """Return the local folder of the store with this URI, or of its journal. Nothing is opened."""
     if journal is not None:
         return Path(journal)
     scheme, _, rest = store_uri(uri).partition(":")
@@ -157,20 +156,20 @@ def local_folder(uri: str, journal: str | Path | None = None) -> Path:
 
 
 class StoreParts(NamedTuple):
-    """What a store is made of."""
+    """The opened parts of a store."""
 
     uri: str
     journal: Journal
     objects: ObjectStore
     keys: Keys
     folder: Path | None = None
-    """Of the journal, or where this machine keeps what it derives."""
+    """Folder of the journal, or of this machine's ledgers if the journal is in a database."""
     drains: Mapping[str, Any] | None = None
-    """Arguments of the `WriteBehind` that carries the journal into the objects; None: it lies beside them."""
+    """Arguments of the `WriteBehind` that drains the journal into the objects; None if nothing is drained."""
     derived: DerivedRows | None = None
-    """Where what is derived from sessions is kept; None: in the folder."""
+    """Database rows for data derived from sessions; None if it is kept in `folder`."""
     cards: str | None = None
-    """Where this store has its context cards; None: in the folder."""
+    """Database URI of the context cards; None if they are kept in `folder`."""
 
 
 def open_location(
@@ -180,7 +179,7 @@ def open_location(
     keys: Keys | None = None,
     queue_bytes: int = QUEUE_BYTES,
 ) -> StoreParts:
-    """Open what the URI names; `journal` is a folder, and `keys` are files beside the objects or the journal."""
+    """Open the store at a URI or path; `journal` is a folder. Default `keys` are files beside objects or journal."""
     if not isinstance(uri, (str, PathLike)):
         raise InputError(f"a store is opened by a URI or a path, not {type(uri).__name__}; write file:PATH")
     uri = store_uri(uri)
@@ -228,7 +227,7 @@ def open_location(
 
 
 def open_bucket(uri: str) -> S3Objects:
-    """The bucket of ``s3://BUCKET/PREFIX``; raises `InputError`, also where the extra ``s3`` is not installed."""
+    """Open the bucket ``s3://BUCKET/PREFIX``. Raises `InputError`, also if the extra ``s3`` is not installed."""
     try:
         from .objects.s3 import S3Objects
     except ModuleNotFoundError as error:
@@ -271,13 +270,13 @@ def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> Sto
 
 
 def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> None:
-    """Raise `StoreError` where the first tenant was written with other keys; another one's are checked at its sessions.
+    """Raise `StoreError` if the first tenant was written with other keys; a session checks those of its own tenant.
 
-    A check that was altered is for `fsck` to name: there are rows that these keys do fit.
+    An altered check object raises nothing if the keys fit the tenant's rows: `fsck` reports the alteration.
     """
     first = next(iter(objects.list("tenants/")), None)
     part = "~" if first is None else first.key.split("/")[1]
-    if part.startswith("~"):  # no name, or one that cannot be read back from it
+    if part.startswith("~"):  # no tenant, or a hashed name, which cannot be turned back into the tenant's
         return
     tenant = unquote(part)
     try:
@@ -290,7 +289,7 @@ def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> N
 
 
 def _bucket(uri: str) -> ObjectStore:
-    """The bucket beside a database; it must answer, as nothing is written into it later."""
+    """Open the bucket of a store in PostgreSQL. It must answer now: objects are written to it without a queue."""
     if not uri.startswith("s3://"):
         raise InputError(
             f"objects {shown_uri(uri)!r} are nowhere that several machines reach; write objects=s3://BUCKET/PREFIX"
@@ -319,9 +318,9 @@ def _drained(
 
 
 def _answers(probe: Callable[[], None]) -> bool:
-    """Whether the endpoint answered in time and keeps the first of two writes; raises `InputError` where it does not.
+    """Return whether the endpoint answered in time. Raises `InputError` if it does not keep the first of two writes.
 
-    Where it does not answer the store opens all the same, and the write-behind asks before it writes anything.
+    If it does not answer, the store opens all the same, and the write-behind probes it before the first write.
     """
     try:
         Asker("its conditional writes", 1, late="the object store did not answer").ask(lambda _: probe(), PROBE_SECONDS)

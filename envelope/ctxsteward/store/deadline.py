@@ -1,19 +1,19 @@
-"""A deadline for work that may take long and writes nothing; what talks to a store is never cut off.
+"""A deadline for long computations that write nothing. Calls to a store are never interrupted.
 
     with Deadline(15.0) as deadline:
-        with deadline.bounding():       # pure work: choosing what to compact, ranking what to recall
+        with deadline.bounding():       # pure computation: choose groups to compact, rank originals to recall
             …                           # raises `DeadlinePassed` here, in this thread, once 15 s have passed
 
-Work between two such blocks (writing an event, laying out) is not cut off. A block is cut off between two steps of the
-interpreter, wherever it is: nobody's code has to ask for the time. So it must write nothing, and what it keeps in
-memory must be dropped, or set again, where it did not end. What takes something that it must give back, such as a
-connection, does so under `uncut`, and is cut off behind it; a call that waits for another machine is uncut as a whole
-and waits no longer than `seconds_left`. What such a block needs is imported before it: an import that is cut off could
-leave a module's lock taken.
+Work between two `bounding` blocks (writing an event, laying out) is not interrupted. The exception arrives between any
+two bytecodes of a block, so the block need not poll the clock. It must write nothing, and the caller must drop or reset
+the state in memory of an interrupted block. Code that acquires a resource and must release it, such as a connection,
+runs under `uncut` and is interrupted only after it. A call that waits for another machine runs under `uncut` as a whole
+and waits at most `seconds_left`. Import the modules of a block before it: an interrupted import could leave a module's
+lock taken.
 
-One thread of the process watches all deadlines; it starts with the first and sleeps while there are none. It may get
-its turn late, so the clock is asked as well where a block begins and where an uncut one
-ends. For CPython, which can raise an exception in another thread; elsewhere only these two places are cut off.
+One thread of the process watches all deadlines. It starts with the first and sleeps while there is none. It may be
+scheduled late, so the start of a block and the end of an `uncut` block check the clock as well. Only CPython can raise
+an exception in another thread; on other interpreters those two checks are all.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .process_forks import renew_in_child
 
 
 class DeadlinePassed(BaseException):
-    """The time has passed. No `Exception`: summarizers and selectors must not take it for an error of theirs."""
+    """The deadline has passed. Not an `Exception`, so that summarizers and selectors do not catch it as their own."""
 
 
 class Deadline:
-    """So many seconds for what this thread does; None: any time. For one thread, and one `with`."""
+    """A limit of `seconds` for work of this thread, or no limit if None. Use it in one thread and one `with`."""
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds: float | None = seconds
@@ -49,7 +49,7 @@ class Deadline:
     def __enter__(self) -> Deadline:
         if self.seconds is not None:
             self._until = time.monotonic() + self.seconds
-            with uncut():  # within the block of another deadline: the watch's lock must be given back
+            with uncut():  # an enclosing deadline must not interrupt the thread while it has the watch's lock
                 _watch.add(self, self._until)
         return self
 
@@ -60,12 +60,12 @@ class Deadline:
 
     @property
     def reason(self) -> str:
-        """What a finding says where it has passed."""
+        """The text for a finding after the deadline has passed."""
         return f"the deadline of {self.seconds:g} s had passed"
 
     @contextmanager
     def bounding(self) -> Iterator[None]:
-        """Raise `DeadlinePassed` out of this block once the time has passed; at once, where it has passed before."""
+        """Raise `DeadlinePassed` in this block when the deadline passes, or at its start if it has passed already."""
         if self.seconds is None:
             yield
             return
@@ -77,18 +77,18 @@ class Deadline:
         finally:
             try:
                 self._end()
-            finally:  # cut off within `_end` too: else a later task of this thread would find a deadline of this one
+            finally:  # also if `_end` is interrupted: a later task of this thread must not see this deadline
                 _here.deadline = outer
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until it passes; 0 once it has."""
+        """Seconds until the deadline; 0 after it."""
         return max(0.0, self._until - time.monotonic())
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Within `bounding`: raise nothing in this block, and behind it if the time has passed meanwhile."""
-        if not self._is_bounding:  # within another such block, which has not ended yet
+        """Within `bounding`: raise nothing in this block; raise after it if the deadline passed meanwhile."""
+        if not self._is_bounding:  # nested in another `pausing` block
             yield
             return
         self._end()
@@ -109,7 +109,7 @@ class Deadline:
     def _end(self) -> None:
         with self._lock:
             self._is_bounding = False
-            if self._is_raised:  # it may not have arrived yet, and must not arrive later
+            if self._is_raised:  # the exception may still be pending, and must not arrive after the block
                 self._is_raised = False
                 _withdraw(self._thread)
 
@@ -122,13 +122,13 @@ class Deadline:
 
 
 class _Watch:
-    """Watches all deadlines of this process in one thread."""
+    """The thread that watches all deadlines of this process."""
 
     def __init__(self) -> None:
         self.forked()
 
     def forked(self) -> None:
-        """Begin anew: in a child there is neither the thread nor a deadline of the parent's other threads."""
+        """Reset: a child process has neither the watching thread nor the threads whose deadlines it watched."""
         self._changed = threading.Condition()
         self._waiting: list[tuple[float, int, Deadline]] = []
         self._numbers = count()
@@ -168,7 +168,7 @@ _watch = _Watch()
 
 @contextmanager
 def uncut() -> Iterator[None]:
-    """Not to be cut off by a deadline of this thread: something is taken that must be given back."""
+    """Let no deadline of this thread interrupt the block, because it acquires something that it must release."""
     deadline: Deadline | None = getattr(_here, "deadline", None)
     if deadline is None:
         yield
@@ -178,34 +178,34 @@ def uncut() -> Iterator[None]:
 
 
 def seconds_left() -> float | None:
-    """How long work of this thread that is bounded just now may go on; None: any time."""
+    """Return the seconds left to this thread's current `bounding` block, or None if it is in none."""
     deadline: Deadline | None = getattr(_here, "deadline", None)
     return None if deadline is None else deadline.seconds_left
 
 
 class _Withdrawn(BaseException):
-    """Takes the place of an exception that must not arrive any more."""
+    """Replacement for a pending exception that must not arrive any more."""
 
 
 def _withdraw(thread: int) -> None:
-    """Have this thread not raise what it has not raised yet.
+    """Withdraw the pending exception of this thread.
 
-    Something is raised in its place and caught here: CPython remembers that an exception waits until one has arrived,
-    looks for it at each call, and in 3.11 never ends a call that is profiled or traced.
+    Another exception is raised in its place and caught here. If none arrived, CPython would keep its flag for a pending
+    exception set and check it at each call; CPython 3.11 would then never end a call that is profiled or traced.
     """
-    if thread != threading.get_ident():  # a block that another thread closes
+    if thread != threading.get_ident():  # another thread closes the block
         _raise_in(thread, None)
     elif platform.python_implementation() == "CPython":
         try:
             _raise_in(thread, _Withdrawn)
-            while True:  # it arrives at the next step
+            while True:  # the exception arrives at the next bytecode
                 pass
         except _Withdrawn:
             pass
 
 
 def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
-    """Have this thread raise at its next step; None: not to raise what it has not raised yet."""
+    """Make this thread raise `kind` at its next bytecode; None clears its pending exception."""
     if platform.python_implementation() != "CPython":
         return
     kept = None if kind is None else ctypes.py_object(kind)

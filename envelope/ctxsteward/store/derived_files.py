@@ -1,14 +1,13 @@
-"""Files beside the journal that can be derived again: ``<journal's folder>/<kind>/<tenant>/…``; with a journal in a
-database, what recall has read of sessions lies in rows there.
+"""Caches derived from sessions: files ``<journal's folder>/<kind>/<tenant>/…``, or, with a journal in a database, rows
+that contain the indexes of recall.
 
-They are caches. Whatever is wrong with one (lost, torn, another's, of another machine's byte order), it is derived
-again; whatever an erasure may concern, all of the tenant's are deleted (`DerivedFiles`), unless this process has one
-open whose own eraser sees to it.
+A cache that is lost, torn, of another session or of another byte order is derived again. An erasure deletes all caches
+of the tenant (`DerivedFiles`), except those that this process has open, which have an eraser of their own.
 
-A `DerivedFile` is one of a session's. It holds words of the session, so it is written for its owner alone, under a code
-of the tenant's key (who can write files here, but has no key, cannot make one up), and it is gone with the session: an
-erasure makes a new generation of the log, then deletes the files. A writer that did not know of it yet looks once more
-behind its own writing, and takes it back.
+A `DerivedFile` belongs to one session. It contains words of the session, so its mode is 0600. It carries a code under
+the tenant's key, so that a program which can write files but has no key cannot forge one. An erasure makes a new
+generation of the log, then deletes the files. A writer that has not seen the erasure yet checks the generation again
+after writing, and removes its file.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from .journal.port import SessionKey
 from .names import part_of
 
 INDEX_FOLDER = "indexes"
-"""What recall has read of sessions."""
+"""Folder of the indexes that recall makes of sessions."""
 DERIVED_FOLDERS = ("ledgers", INDEX_FOLDER)
-"""Beside the journal; each has a folder for every tenant."""
+"""Folders in the journal's folder; each has one folder per tenant."""
 _CODE_DIGITS = 64
 
 
 class DerivedFiles:
-    """An eraser of one tenant's derived files, except those that have an eraser of their own."""
+    """Eraser of one tenant's derived files, except the `held` ones, which have an eraser of their own."""
 
     place = "derived files: indexes of recall, ledgers"
 
@@ -49,7 +48,7 @@ class DerivedFiles:
         self._held = tuple(str(path.resolve()) for path in held)
 
     def __call__(self, gone: Sequence[Deletion]) -> int:
-        """Delete them; how many files that were."""
+        """Delete the files and return their number."""
         found = [path for folder in self._folders for path in sorted(folder.rglob("*")) if path.is_file()]
         doomed = [path for path in found if not str(path.resolve()).startswith(self._held)]
         for path in doomed:
@@ -61,7 +60,7 @@ class DerivedFiles:
 
 
 class DerivedFolder:
-    """One session's states as files; `OSError` where there is none, or it cannot be written."""
+    """Files of one tenant's session states. Raises `OSError` if a file is missing or cannot be written."""
 
     def __init__(self, folder: Path, tenant: str) -> None:
         self._folder = folder / INDEX_FOLDER / part_of(tenant)
@@ -73,7 +72,7 @@ class DerivedFolder:
         path = self._folder / name
         new = path.with_name(f"{name}.{os.getpid()}-{threading.get_ident()}")
         try:
-            for folder in (self._folder.parent, self._folder):  # not the journal's: where that is gone, nothing is kept
+            for folder in (self._folder.parent, self._folder):  # not the journal's folder: if that is gone, fail
                 folder.mkdir(exist_ok=True, mode=0o700)
             with open(new, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
                 file.write(state)
@@ -88,16 +87,16 @@ class DerivedFolder:
 
 
 Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs a statement with its values, once or more often; its rows."""
+"""Run a statement with its values, possibly several times, and return its rows."""
 
 
 class DerivedRows:
-    """The same in a database that all machines share: any of them goes on where another one was."""
+    """Session states in a database that all machines share, so that each can continue another's work."""
 
     place = "derived rows: indexes of recall"
 
     def __init__(self, execute: Execute, tenant: str = "") -> None:
-        """`execute` is that of a `PostgresDatabase`."""
+        """`execute` is the method of a `PostgresDatabase`."""
         self._execute, self._tenant = execute, tenant
 
     def of(self, tenant: str) -> DerivedRows:
@@ -120,12 +119,12 @@ class DerivedRows:
         self._execute(_ROWS_DELETED.format("tenant = %s AND name = %s"), (self._tenant, name))
 
     def __call__(self, gone: Sequence[Deletion]) -> int:
-        """An eraser of all of the tenant's; how many there were."""
+        """Delete all rows of the tenant and return their number."""
         return int(self._execute(_ROWS_DELETED.format("tenant = %s"), (self._tenant,))[0][0])
 
 
 DerivedPlace = Path | DerivedRows
-"""The journal's folder, or a database."""
+"""Place of derived data: the journal's folder, or a database."""
 _ROWS_DELETED = """
 WITH gone AS (DELETE FROM derived WHERE {} RETURNING 1), noted AS (
   INSERT INTO unscrubbed SELECT DISTINCT 'derived', '', '' FROM gone ON CONFLICT DO NOTHING
@@ -134,22 +133,22 @@ WITH gone AS (DELETE FROM derived WHERE {} RETURNING 1), noted AS (
 
 
 class DerivedFile:
-    """What was derived from one session, in as many parts as have a name; safe with threads and processes."""
+    """Named states derived from one session. Safe with threads and processes."""
 
     def __init__(
         self, place: DerivedPlace, key: SessionKey, address_key: AddressKey, is_current: Callable[[], bool]
     ) -> None:
-        """`is_current`: whether the log still is what the caller has read; asked behind each writing."""
+        """`is_current` says whether the log is still the one that the caller has read; called after each write."""
         self._states = place.of(key.tenant) if isinstance(place, DerivedRows) else DerivedFolder(place, key.tenant)
         self._key, self._code_key, self._is_current = key, address_key, is_current
 
     @cached_property
     def _session(self) -> str:
-        """Stands for the session's name, which may be personal; most turns neither read nor write."""
+        """Code in place of the session's name, which may be personal. Made on demand: most turns need none."""
         return code(self._code_key, self._key.session.encode())[:32]
 
     def read(self, name: str) -> list[Any] | None:
-        """The state that was written last; None where there is none, or something else."""
+        """Return the state written last, or None if there is no valid one."""
         try:
             stored = self._states.read(self._name(name))
         except (OSError, StoreError):
@@ -158,9 +157,9 @@ class DerivedFile:
         return unpacked(body) if self._code(name, body) == stored[:_CODE_DIGITS] else None
 
     def write(self, name: str, state: list[Any]) -> bool:
-        """Replace it; False where that could not be done, or the log has been replaced meanwhile.
+        """Replace the state; return False if that failed, or the log was replaced meanwhile.
 
-        A state is made of lists, numbers, texts, None, and arrays of numbers.
+        A state consists of lists, numbers, texts, None, and arrays of numbers.
         """
         body = packed(state)
         try:
@@ -168,7 +167,7 @@ class DerivedFile:
                 self._states.write(self._name(name), self._code(name, body) + body)
                 if self._is_current():
                     return True
-        except (OSError, StoreError):  # the disk's, or the journal's: it is derived again
+        except (OSError, StoreError):  # of the disk or the journal; the state will be derived again
             pass
         with suppress(OSError, StoreError):
             self._states.remove(self._name(name))
@@ -182,7 +181,7 @@ class DerivedFile:
 
 
 def packed(state: list[Any]) -> bytes:
-    """A state as bytes: its arrays of numbers as they are, the rest as JSON.
+    """Encode a state: the arrays of numbers as raw bytes, everything else as JSON.
 
     >>> unpacked(packed([1, "two", None, array("H", (3, 4))]))
     [1, 'two', None, array('H', [3, 4])]
@@ -198,7 +197,7 @@ def packed(state: list[Any]) -> bytes:
 
 
 def unpacked(data: bytes) -> list[Any]:
-    """The inverse of `packed`, of what that has written."""
+    """Decode the bytes that `packed` returned."""
     at = 8 + int.from_bytes(data[:8], "big")
 
     def column(value: dict[str, int]) -> array[int]:

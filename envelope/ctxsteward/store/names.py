@@ -1,4 +1,4 @@
-"""Names of objects in an object store, and names of people: two subjects that share the checks of raw names.
+"""Keys of objects in an object store, and names of people. Both need the checks of raw names.
 
     profiles/<tenant>/<profile>/versions/000000000001.json   chain: one commit each
     profiles/<tenant>/<profile>/writers/000000000001.json    chain: writer epochs and leases
@@ -8,27 +8,27 @@
     reports/<tenant>/ab/<address>                            a compression report, encrypted
     tombstones/<tenant>/<subject address>.json               what was forgotten: who, when, why
     snapshots/<tenant>/<profile>/000000000001.json           chain: versioned envelopes of profiles
-    facts/<tenant>/<profile>/<audience address>/000000000001.json  chain: what is known about a user, project, session
-    steward/<tenant>/<profile>/nights/000000000001.json      chain: what each night of the steward has taken in
-    steward/<tenant>/<profile>/batches/<batch address>/000000000001.json   chain of one: what became of a batch
-    tenants/<tenant>/check.json                              which keys the tenant's objects were written with
+    facts/<tenant>/<profile>/<audience address>/000000000001.json  chain: facts about a user, project or session
+    steward/<tenant>/<profile>/nights/000000000001.json      chain: the nights of the steward
+    steward/<tenant>/<profile>/batches/<batch address>/000000000001.json   chain of one link: the result of a batch
+    tenants/<tenant>/check.json                              check of the keys that wrote the tenant's objects
 
-Tenants and profiles keep readable names, percent-encoded; a session's name may be personal, so it is an address. Raw
-input never reaches a path.
+Names of tenants and profiles stay readable, percent-encoded. A session's name may be personal, so its address is used.
+Raw input never reaches a path.
 
 >>> part_of("acme"), part_of("a/b"), part_of(".."), part_of("Straße")
 ('acme', 'a%2Fb', '%2E%2E', 'Stra%C3%9Fe')
 
-A name of a person is kept exactly as the application gave it: it is a part of the subject whose key encrypts the words,
-so forgetting finds them, and another name reaches none of them. Where people are *counted* (support, recoveries,
-reviewers, authors), names are compared by their skeletons: two names that a reader cannot tell apart count once.
+A person's name is kept exactly as the application gave it. It is part of the subject whose key encrypts the person's
+words, so an erasure finds all words under this name and none under another. Where people are *counted* (support,
+recoveries, reviewers, authors), names are compared by skeleton: two names that look the same count once.
 
-    unseen("e\u200bve")                 'U+200B (ZERO WIDTH SPACE)': such a name is refused
+    unseen("e\u200bve")                 'U+200B (ZERO WIDTH SPACE)': a name with it is refused
     skeleton("Eve") == skeleton("еve")  the second one begins with a Cyrillic letter
 
-A skeleton is the name without spaces, each character replaced by what it looks like, NFKC, in lower case. What looks
-alike is in Unicode's table of confusables, which the library carries; of letters that look like ASCII in one of their
-cases, that case decides. It is for comparing alone: never shown, never stored.
+A skeleton is the name without spaces, in NFKC and lower case, with each character replaced by one character for all
+that look alike. The library `confusable_homoglyphs` has Unicode's table of those. If a letter looks like ASCII in only
+one case, that case decides. A skeleton is only compared, never shown or stored.
 
 Source: UTS #39 (confusable detection); UAX #44 (default ignorable code points).
 """
@@ -50,13 +50,13 @@ MAX_PART_CHARS = 120
 _KEY = re.compile(r"(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9%_.~-]+(?:/[A-Za-z0-9%_.~-]+)*")
 MAX_KEY_CHARS = 800
 MAX_META_CHARS = 200
-"""Of a name that the application gives: an id, a phase, a timestamp, a principal, an origin, who did it and why."""
+"""Most characters of a text from the application: id, phase, timestamp, principal, origin, author or reason."""
 MAX_KEY_PART_CHARS = 160
-"""With the suffix of a temporary file it still fits the 255 bytes of a file name."""
+"""Most characters of one part of a key; with a temporary file's suffix it fits the 255 bytes of a file name."""
 
 
 def checked_name(what: str, value: object) -> str:
-    """An id that a caller gave; raises `InputError`."""
+    """Return the caller's id if it is usable; else raise `InputError`. `what` names it in the error."""
     if not isinstance(value, str) or not value or len(value) > MAX_META_CHARS or not value.isprintable():
         raise InputError(
             f"{what} {value!r:.60} is not usable as an id; take 1 to {MAX_META_CHARS} printable characters"
@@ -65,7 +65,7 @@ def checked_name(what: str, value: object) -> str:
 
 
 def checked_note(who: str, why: str, when: str) -> dict[str, str]:
-    """In whose name, why and when something is done; raises `InputError`."""
+    """Return author, reason and time of an action as a dict; raise `InputError` if one is not usable."""
     note = {"who": who, "why": why, "when": when}
     for name, value in note.items():
         if not isinstance(value, str) or not value.strip() or len(value) > MAX_META_CHARS:
@@ -74,14 +74,14 @@ def checked_note(who: str, why: str, when: str) -> dict[str, str]:
 
 
 def checked_profile_name(name: object) -> str:
-    """The name of a profile; raises `InputError`."""
+    """Return the name of a profile if it is usable; else raise `InputError`."""
     if not isinstance(name, str) or not re.fullmatch(ENTRY_ID.rstrip("$"), name):
         raise InputError(f"profile {name!r:.80} is not usable as a name; names match {ENTRY_ID[1:-1]}")
     return name
 
 
 def part_of(name: str) -> str:
-    """A raw name as one part of a key: one to one, and short enough for a file system."""
+    """Encode a raw name as one part of a key: injective, and short enough for a file system."""
     encoded = quote(name, safe="").replace("~", "%7E")
     if encoded.startswith("."):
         encoded = encoded.replace(".", "%2E")
@@ -91,36 +91,36 @@ def part_of(name: str) -> str:
 
 
 def numbered(folder: str, number: int) -> str:
-    """The key of a chain's `number`-th link; byte order is number order."""
+    """Return the key of a chain's link; byte order of keys is the order of numbers."""
     return f"{folder}/{number:0{NUMBER_DIGITS}d}.json"
 
 
 def number_of(key: str) -> int | None:
-    """The number in a link's key; None where it is none."""
+    """Return the number in a link's key, or None if the key is not a link's."""
     name = key.rpartition("/")[2]
     stem = name.removesuffix(".json")
     return int(stem) if stem != name and len(stem) == NUMBER_DIGITS and stem.isascii() and stem.isdecimal() else None
 
 
 def is_key(key: str) -> bool:
-    """Whether every store takes it as a key."""
+    """Return whether every object store accepts this key."""
     return (
         len(key) <= MAX_KEY_CHARS
         and _KEY.fullmatch(key) is not None
         and max(map(len, key.split("/"))) <= MAX_KEY_PART_CHARS
-        and not key.endswith(".tmp")  # how a file store names what is not finished
+        and not key.endswith(".tmp")  # the suffix of a folder's temporary files
     )
 
 
 def checked_key(key: str) -> str:
-    """A key as every store takes it; raises `InputError`."""
+    """Return the key if every object store accepts it; else raise `InputError`."""
     if not is_key(key):
         raise InputError(f"object key {key[:80]!r} is not usable; encode its parts with store.names.part_of")
     return key
 
 
 def checked_prefix(prefix: str) -> str:
-    """The beginning of keys: nothing, a folder with its slash, or a key's first characters. Raises `InputError`."""
+    """Return the prefix (empty, a folder with its slash, or a key's first characters), or raise `InputError`."""
     if prefix and not is_key(prefix.removesuffix("/") + "/x"):
         raise InputError(f"key prefix {prefix[:80]!r} is not usable; encode its parts with store.names.part_of")
     return prefix
@@ -139,12 +139,12 @@ def snapshots_folder(tenant: str, profile: str) -> str:
 
 
 def facts_folder(tenant: str, profile: str, audience_address: str = "") -> str:
-    """One audience's facts; without an address, where those of all audiences lie."""
+    """Return the folder of one audience's facts, or, without an address, of all audiences."""
     return f"facts/{part_of(tenant)}/{part_of(profile)}" + (f"/{audience_address}" if audience_address else "")
 
 
 def steward_folder(tenant: str, profile: str, chain: str, address: str = "") -> str:
-    """A chain of the steward's: ``nights``, or one of many that an address tells apart."""
+    """Return the folder of a chain of the steward; `address` distinguishes several chains of one name."""
     return f"steward/{part_of(tenant)}/{part_of(profile)}/{chain}" + (f"/{address}" if address else "")
 
 
@@ -178,11 +178,11 @@ _UNSEEN = re.compile(
 )
 """Default ignorable code points of other categories, and the blank Braille cell."""
 _MARK = "\u200e"
-"""Stands around right-to-left characters in the library's table."""
+"""Mark that surrounds right-to-left characters in the library's table."""
 
 
 def unseen(name: str) -> str | None:
-    """The first character of a name that nobody can see, by number and name; None: all can be seen.
+    """Return number and name of the first invisible character in a name, or None if all are visible.
 
     >>> unseen("eve\\x00"), unseen("Ève 李")
     ('U+0000 (control)', None)
@@ -197,13 +197,13 @@ def unseen(name: str) -> str | None:
 
 @lru_cache(maxsize=65_536)
 def skeleton(name: str) -> str:
-    """What is left of a name for comparing: equal for names that look alike, in whichever case.
+    """Return a form of the name that is equal for names that look alike, in any case.
 
     >>> {skeleton(name) for name in ("eve", "Eve", "еve", "eve ", "ｅｖｅ", "ℯve")}, skeleton("bob")
     ({'eve'}, 'bob')
     """
     plain = "".join(char for char in name if not char.isspace() and not unseen(char))
-    for _ in range(2):  # of a capital that looks like nothing else, the small letter may
+    for _ in range(2):  # the small letter of a capital without a lookalike may have one
         drawn = "".join(map(_drawn, unicodedata.normalize("NFD", plain)))
         plain = unicodedata.normalize("NFKC", drawn).casefold()
     return plain
@@ -211,7 +211,7 @@ def skeleton(name: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _drawn(char: str) -> str:
-    """What a character looks like: ASCII in the case it has, else in the other, else whatever stands for its class."""
+    """Return the ASCII lookalike of a character in its own or the other case, else that of its class."""
     for form in (char, char.upper(), char.lower()):
         look = _looks().get(form, form)
         if look.isascii():
@@ -221,7 +221,7 @@ def _drawn(char: str) -> str:
 
 @lru_cache(maxsize=1)
 def _looks() -> Mapping[str, str]:
-    """By character, what stands for all that look like it: letters of ASCII first, several before one."""
+    """Map each character to one text for all that look like it: ASCII first, then letters, then the longest."""
     from confusable_homoglyphs.confusables import confusables_data
 
     classes: dict[str, set[str]] = {}
@@ -233,4 +233,4 @@ def _looks() -> Mapping[str, str]:
 
 
 def _worth(look: str) -> tuple[bool, bool, int, str]:
-    return (not look.isascii(), not look.isalpha(), -len(look), look)  # "rn", for what looks like an m
+    return (not look.isascii(), not look.isalpha(), -len(look), look)  # "rn" for characters that look like m

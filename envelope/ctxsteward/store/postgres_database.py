@@ -2,23 +2,23 @@
 
     postgresql://USER@HOST/DATABASE?schema=NAME&objects=s3://BUCKET/PREFIX&keys=FOLDER&sslmode=require
 
-`schema` (default ``ctxsteward``) is where the tables are; two stores share a database by two names. `objects` and
-`keys` are for `backend`; everything else goes to the client library (libpq), whose names and environment hold.
+`schema` (default ``ctxsteward``) is the schema of the tables; two stores in one database need two schemas. `backend`
+reads `objects` and `keys`. The client library (libpq) reads the rest, under its own names, and its environment.
 
-Nothing is kept in a server's session, so a pooler that gives each transaction another connection (PgBouncer, pool_mode
-``transaction``) may stand between: each call is one implicit transaction, sent in one piece, that begins with the
-settings it needs (search path, timeouts, a commit that waits for the disk); there are no prepared statements.
+No state is kept in a server's session, so a pooler that gives each transaction another connection may be in use
+(PgBouncer, pool_mode ``transaction``): each call is one implicit transaction in one pipeline that begins with its
+settings (search path, timeouts, a commit that waits for the disk), and no statement is prepared.
 
-A lost connection is made anew, and the call is repeated until `RECONNECT_SECONDS` are over. So a call must be one that
-may be repeated: a `transaction` writes a token of its own into `commits`, and one that finds its token there was
-committed by an attempt before it whose answer was lost; an attempt that still runs at the server is waited for.
+After a lost connection the call is repeated on a new one until `RECONNECT_SECONDS` have passed. So every call must be
+repeatable: a `transaction` inserts a token of its own into `commits`. If the token is there already, an earlier attempt
+was committed and only its answer was lost. If an earlier attempt still runs at the server, the insert waits for it.
 
-Text goes in and comes back as it was, but for NUL, which PostgreSQL does not hold: it is written as U+0001 U+0002, and
-U+0001 twice. Text with lone surrogates is refused.
+Text is stored and returned unchanged. PostgreSQL has no NUL in text, so NUL is stored as U+0001 U+0002, and U+0001 is
+doubled. Text with lone surrogates is refused.
 
-Tables have a version, in ``meta``. `prepare` brings them up to `VERSION`, one step after the other, under an advisory
-lock; what a later program made is refused. No statistics are kept of what people said (``SET STATISTICS 0``), as
-`ANALYZE` would copy it into the catalog.
+The version of the tables is in ``meta``. `prepare` migrates them to `VERSION` step by step under an advisory lock, and
+refuses tables of a later version. Columns with people's words have no statistics (``SET STATISTICS 0``), because
+`ANALYZE` would copy values into the catalog.
 
 Needs the extra `postgres` (psycopg 3). Raises `StoreUnavailable`, `StoreLocked`, `UnsupportedVersion`, `Damaged`,
 `StoreError`, `InputError`; none shows a password. Source: PostgreSQL documentation, "Pipelining", "SET",
@@ -60,29 +60,29 @@ CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 30.0
 LOCK_SECONDS = 10.0
 ANSWER_SECONDS = STATEMENT_SECONDS + 10
-"""For the server to say that it has broken a statement off; who is silent for longer is taken for gone."""
+"""Longest wait for an answer: the server's own timeout and some time to report it. Then the server counts as lost."""
 RECONNECT_SECONDS = 15.0
-"""How long a call goes on asking a server that has gone away."""
+"""How long a call is repeated after the server is lost."""
 CONNECTIONS = 8
-"""Of one process at most; who needs another one waits."""
+"""Most connections of one process; a call that needs another one waits."""
 PARTS = 8
-"""Tables that records are spread over, by session: scrubbing after an erasure rewrites those it concerns."""
+"""Partitions of the records, by session, so that a scrub after an erasure rewrites only some of them."""
 _DEADLOCKS = 5
-"""Repeats of a transaction that the server has broken off for another one."""
+"""Repeats of a transaction that the server aborts because of a deadlock or serialization failure."""
 _MIGRATING = 0x63747873
-"""Class of the advisory lock under which tables are made or changed."""
+"""Class of the advisory lock for making and migrating tables."""
 _SILENCE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
-"""A machine that is gone without a word is noticed."""
+"""TCP settings that detect a machine that vanished without closing its connections."""
 _LOGGER = logging.getLogger("psycopg")
 _OWN = ("schema", "objects", "keys")
 _NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")
 _IN_MISTYPED = re.compile(r"[@&=?;]")
-"""In a host or a database's name: a slash too many or a mark too few, and a password may stand there."""
+"""Characters that show a mistyped URI, in whose host or database name a password may have ended up."""
 FORM = "postgresql://USER@HOST/DATABASE"
 
 
 class PostgresConnection(psycopg.Connection[Any]):
-    """One whose server answers in time, or counts as lost, even where something between holds the connection open."""
+    """A connection that counts as lost if no answer comes in time, even if a proxy keeps it open."""
 
     answer_seconds: float | None = None
 
@@ -91,7 +91,7 @@ class PostgresConnection(psycopg.Connection[Any]):
         return super().wait(gen if seconds is None else self._answered(gen, time.monotonic() + seconds), *more, **named)
 
     def _answered(self, gen: Generator[Any, Any, T], until: float) -> Generator[Any, Any, T]:
-        """The same steps; the client library takes one every 0.1 s at least."""
+        """Run the same steps with a time limit; the client library takes a step at least every 0.1 s."""
         try:
             ready = yield next(gen)
             while True:
@@ -104,21 +104,21 @@ class PostgresConnection(psycopg.Connection[Any]):
 
 
 class PostgresUri(NamedTuple):
-    """A URI, taken apart."""
+    """The parts of a URI."""
 
     conninfo: str
-    """For the client library, with what is secret."""
+    """Connection string for the client library; includes secrets."""
     place: str
-    """To be shown."""
+    """URI without secrets, for messages."""
     schema: str | None = None
     objects: str | None = None
     keys: str | None = None
 
     @classmethod
     def parse(cls, uri: str, *, schema: str | None = None) -> PostgresUri:
-        """`schema` is the one where none is named; None: the first of the server's search path.
+        """Parse `uri`. `schema` is the default; None means the first schema of the server's search path.
 
-        Raises `InputError`, which shows nothing of it that may be secret.
+        Raises `InputError`, which shows no part of the URI that may be secret.
         """
         base, mark, query = uri.partition("?")
         pairs = [pair for pair in query.split("&") if pair]
@@ -140,7 +140,7 @@ class PostgresUri(NamedTuple):
 
     @property
     def cards_uri(self) -> str:
-        """Of the context cards in the same schema; with what is secret."""
+        """URI of the context cards in the same schema; includes secrets."""
         return f"{self.conninfo}{'&' if '?' in self.conninfo else '?'}schema={self.schema}"
 
 
@@ -200,18 +200,18 @@ _TABLES = (
     *(f"ALTER TABLE {table} ALTER COLUMN body SET STORAGE EXTERNAL" for table in ("objects_keys", "objects_other")),
 )
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (_TABLES,)
-"""Statements that lead from each version to the next one; the first makes the tables."""
+"""Statements that migrate from each version to the next; the first group makes the tables."""
 
 
 class PostgresDatabase:
-    """Connections to one database, at most `CONNECTIONS`; safe with threads, and on both sides of a fork."""
+    """A pool of at most `CONNECTIONS` connections to one database. Safe with threads and after a fork."""
 
     def __init__(self, uri: PostgresUri, *, patience_seconds: float = RECONNECT_SECONDS) -> None:
         self.uri: PostgresUri = uri
         self.place: str = uri.place
         self._patience_seconds = patience_seconds
         self._patient = False
-        """A server that has never answered is asked once."""
+        """Whether the server has ever answered; until then a call is not repeated."""
         self._prologue = _prologue(uri.schema, STATEMENT_SECONDS)
         self._unbounded = _prologue(uri.schema, 0)
         parts = conninfo_to_dict(uri.conninfo)
@@ -224,10 +224,10 @@ class PostgresDatabase:
         self._lock = forking.lock()
         self._idle: list[PostgresConnection] = []
         self._left: list[PostgresConnection] = []
-        """The parent's: closed here, they would end there."""
+        """Connections of the parent process; closing them here would end them there."""
         self._permits = threading.BoundedSemaphore(CONNECTIONS)
         self._closed = False
-        if not _LOGGER.handlers:  # it warns of every lost connection; who wants to read that has a handler
+        if not _LOGGER.handlers:  # psycopg warns of every lost connection; print that only for an own handler
             _LOGGER.addHandler(logging.NullHandler())
         forking.renew_in_child(self)
 
@@ -236,7 +236,7 @@ class PostgresDatabase:
         self._idle, self._permits = [], threading.BoundedSemaphore(CONNECTIONS)
 
     def close(self) -> None:
-        """Close what is idle now, and what is in use when its call ends."""
+        """Close the idle connections now, and each used one when its call ends."""
         self._closed = True
         self._drop_idle()
 
@@ -247,14 +247,14 @@ class PostgresDatabase:
     # -- calls --------------------------------------------------------------------------------------------------
 
     def execute(self, query: str, values: Values = (), *, unknown: str = "") -> Rows:
-        """Run one statement that may be repeated, in a transaction of its own; its rows.
+        """Run one repeatable statement in its own transaction and return its rows.
 
-        `unknown` is what to say where the answer to it was lost for good.
+        `unknown` is the error's text about the effect if the answer was lost for good.
         """
         return self._repeated(lambda db: self._alone(db, query, values), unknown)
 
     def attempt(self, query: str, values: Values = ()) -> Rows:
-        """Run one statement once. Raises `psycopg.Error`; `is_lost` says whether it may have been done."""
+        """Run one statement once. Raises `psycopg.Error`; `is_lost` of it says whether the effect is unknown."""
         with self.connection() as db:
             return self._alone(db, query, values)
 
@@ -265,7 +265,7 @@ class PostgresDatabase:
         return cursor.fetchall() if cursor.description else []
 
     def transaction(self, work: Callable[[PostgresConnection], object]) -> None:
-        """Run several statements in a transaction that is committed once, or not at all."""
+        """Run `work` in a transaction that is committed once, or not at all."""
         token = secrets.randbits(63)
 
         def attempt(db: PostgresConnection) -> None:
@@ -279,7 +279,7 @@ class PostgresDatabase:
 
     @contextmanager
     def begun(self, db: PostgresConnection, *, unbounded: bool = False) -> Iterator[PostgresConnection]:
-        """A transaction on this connection, with its settings; `unbounded`: its statements may take any time."""
+        """Run the block in a transaction with this module's settings; `unbounded` removes the statement timeout."""
         db.answer_seconds = None if unbounded else ANSWER_SECONDS
         try:
             with db.transaction():
@@ -317,10 +317,10 @@ class PostgresDatabase:
 
     @contextmanager
     def connection(self) -> Iterator[PostgresConnection]:
-        """One that nobody else uses meanwhile. Raises `psycopg.Error`, `StoreLocked`, `StoreError`."""
+        """Lend the block a connection for exclusive use. Raises `psycopg.Error`, `StoreLocked`, `StoreError`."""
         forking.notice()
         permits = self._permits
-        with uncut():  # a permit taken by a thread that is cut off there would never come back
+        with uncut():  # a thread that a deadline interrupts here would never return its permit
             if not permits.acquire(timeout=LOCK_SECONDS):
                 raise StoreLocked(
                     f"{self.place}: all {CONNECTIONS} connections were in use for {LOCK_SECONDS:g} s; try again"
@@ -362,14 +362,14 @@ class PostgresDatabase:
 
     @contextmanager
     def named(self, effect: str = "") -> Iterator[None]:
-        """Errors of the database as errors of a store."""
+        """Turn database errors of the block into `StoreError`."""
         try:
             yield
         except (psycopg.Error, UnicodeEncodeError, OverflowError) as error:
             raise self.error(error, effect) from error
 
     def error(self, error: Exception, effect: str = "") -> StoreError:
-        """The `StoreError` for what has gone wrong; `effect` says what became of the call."""
+        """Return the `StoreError` for a database error; `effect` tells the user what the call has done."""
         state = getattr(error, "sqlstate", None) or ""
         said = ""
         if isinstance(error, psycopg.Error):
@@ -389,7 +389,7 @@ class PostgresDatabase:
     # -- tables -------------------------------------------------------------------------------------------------
 
     def prepare(self, draw_id: Callable[[], str]) -> str:
-        """Make the tables, or bring them up to this version; the id of the journal in them."""
+        """Make the tables or migrate them to this version; return the id of the journal in them."""
         version, id = self._about()
         if version != VERSION:
             with self.named("the tables were not made"), self.connection() as db:
@@ -398,7 +398,7 @@ class PostgresDatabase:
         return id
 
     def _about(self) -> tuple[int, str]:
-        """Version and id; 0 where there are no tables."""
+        """Return the version of the tables and the journal's id; version 0 if there are no tables."""
         query = "SELECT current_setting('server_encoding'), to_regclass('meta')::text, to_regclass('records')::text"
         ((encoding, meta, records),) = self.execute(query)
         if encoding != "UTF8":
@@ -416,7 +416,7 @@ class PostgresDatabase:
         return int(version), rows.get("id") or ""
 
     def make_schema(self, db: PostgresConnection) -> None:
-        """Make the schema, if one is named and there is none; asked first: not everybody may who may use it."""
+        """Make the schema if it is named and missing. The check comes first: using it needs fewer rights."""
         name = self.uri.schema
         if name is not None and db.execute("SELECT to_regnamespace(%s)", (f'"{name}"',)).fetchone() == (None,):
             db.execute(f'CREATE SCHEMA IF NOT EXISTS "{name}"')
@@ -442,7 +442,7 @@ class PostgresDatabase:
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether the connection is gone, so that what became of a statement is not known; or none was to be had."""
+    """Return whether the connection was lost, so that a statement's effect is unknown, or could not be made."""
     if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return False
     state = error.sqlstate
@@ -450,7 +450,7 @@ def is_lost(error: Exception) -> bool:
 
 
 _LOST = {"57P01", "57P02", "57P03", "57P05", "25P03", "53300"}
-"""Shut down, crashed, starting up, idle for too long, too many connections."""
+"""SQL states: shut down, crashed, starting up, idle for too long (two), too many connections."""
 _ADVICE = {
     "23": "an id, ordinal or address of it is there already; refresh and decide again",
     "42501": "let its user make and use the schema: CREATE SCHEMA … AUTHORIZATION …",
@@ -461,11 +461,11 @@ _ADVICE = {
 
 
 def _prologue(schema: str | None, statement_seconds: float) -> str:
-    """One statement that makes the settings of a transaction."""
+    """Return one statement that makes the settings of a transaction."""
     settings = {
         "statement_timeout": f"'{statement_seconds * 1000:.0f}ms'",
         "lock_timeout": f"'{LOCK_SECONDS * 1000:.0f}ms'",
-        # a machine that stands still holds no locks
+        # so that a suspended machine does not keep its locks
         "idle_in_transaction_session_timeout": f"'{STATEMENT_SECONDS * 1000:.0f}ms'",
         "synchronous_commit": "coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on')",
     }
@@ -475,7 +475,7 @@ def _prologue(schema: str | None, statement_seconds: float) -> str:
 
 
 class _TextDumper(Dumper):
-    """Text without NUL; the server decides which type it is."""
+    """Dumper of text that escapes NUL; the server infers the SQL type."""
 
     def dump(self, obj: str) -> bytes:
         if "\x00" in obj or "\x01" in obj:
@@ -487,7 +487,7 @@ _ESCAPED = re.compile("\x01([\x01\x02])")
 
 
 class _TextLoader(Loader):
-    """The inverse."""
+    """Loader of text that undoes the escapes of `_TextDumper`."""
 
     format = Format.BINARY
 

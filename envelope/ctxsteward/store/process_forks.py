@@ -1,17 +1,17 @@
-"""Forks of this process: what must not go through one, and what a child has to make anew.
+"""Process forks: close what a child must not inherit, and renew what a child cannot use.
 
-`os.fork` (gunicorn with `--preload`, `multiprocessing`, a daemon) copies memory and descriptors and nothing else:
+`os.fork` (gunicorn with `--preload`, `multiprocessing`, a daemon) copies only memory and descriptors:
 
-- What the kernel ties to a process is let go of before the fork and taken up again behind it, in the parent as in the
-  child, at its next use: `pause_at_fork`, for open SQLite files. A fork waits for what is under way,
-  `PAUSE_SECONDS` at most; a file that is not let go by then stays the parent's, and the child is refused it.
-- Threads stay behind, and locks that they held would stay locked: `lock` and `rlock` are free in a child, and
-  `renew_in_child` is for objects that count threads, wait for them, or hold a socket.
-- A module that another thread is importing, or a model that it is completing, would be locked and half there in a child
-  for ever: a fork waits for these, too.
+- Resources that the kernel ties to a process (locks of open SQLite files) are released before the fork and acquired
+  again at their next use, in the parent and in the child: `pause_at_fork`. A fork waits at most `PAUSE_SECONDS` for
+  running transactions. A file that is not released by then stays with the parent, and the child cannot open it.
+- A child has none of the parent's other threads, so their locks would stay locked: `lock` and `rlock` are free in a
+  child, and `renew_in_child` is for objects that count threads, wait for threads, or have a socket.
+- A module that another thread is importing, or a model that it is completing, would stay locked and incomplete in the
+  child: a fork waits for these, too.
 
-A fork that Python is not told of (by a C library) is noticed at the next use of such a file: `notice`. Nothing is
-registered with the interpreter before there is something to see to.
+`notice` detects a fork that bypassed Python (by a C library) at the next use of such a file. Hooks are registered with
+the interpreter only at the first use of this module.
 
 Source: POSIX `fork(2)`, `fcntl(2)` (locks are not inherited); SQLite documentation, "How To Corrupt An SQLite Database
 File", 2.6; Python documentation, `os.register_at_fork`.
@@ -35,7 +35,7 @@ import pydantic.main
 
 PAUSE_SECONDS = 10.0
 _GRACE_SECONDS = 0.05
-"""That the others are waited for while one is paused already: whoever holds two of them at once is not blocked long."""
+"""Longest wait for each further object after the first, so that a user of two objects is not blocked for long."""
 
 _IMPORT_POLL_SECONDS = 0.001
 
@@ -43,24 +43,24 @@ T = TypeVar("T")
 
 
 class Pausable(Protocol):
-    """Something in use that lets go of what a child must not inherit."""
+    """An object that can release, for a fork, a resource that a child must not inherit."""
 
     def pause(self, timeout_seconds: float) -> bool:
-        """Stop its use and let go; where that cannot be done in time, change nothing and return False."""
+        """Stop all use and release the resource; if that takes too long, change nothing and return False."""
 
     def resume(self) -> None:
-        """Let it be used again; by the thread that paused it, in the parent and in the child."""
+        """Allow use again. The thread that paused the object calls it, in the parent and in the child."""
 
 
 class Renewable(Protocol):
-    """Something that depends on threads or sockets of its process."""
+    """An object that depends on threads or sockets of its process."""
 
     def forked(self) -> None:
-        """This is a child: begin anew what belongs to the parent. No other thread runs."""
+        """Renew, in a child, everything that belongs to the parent. No other thread runs."""
 
 
 class _Registry(Generic[T]):
-    """Keeps nothing alive; each operation is one step to other threads."""
+    """A registry of weak references; each operation is atomic for other threads."""
 
     def __init__(self) -> None:
         self._references: dict[int, weakref.ref[Any]] = {}
@@ -71,7 +71,7 @@ class _Registry(Generic[T]):
         references[number] = weakref.ref(thing, lambda _: references.pop(number, None))
 
     def all(self) -> list[T]:
-        """In the order of registration."""
+        """Return the living objects in the order of registration."""
         return [thing for one in tuple(self._references.values()) if (thing := one()) is not None]
 
 
@@ -79,26 +79,26 @@ _pausable: _Registry[Pausable] = _Registry()
 _renewable: _Registry[Renewable] = _Registry()
 _locks: _Registry[Any] = _Registry()
 _forking = threading.Lock()
-"""Held by the thread that forks, from before the fork until behind it."""
+"""Lock of the forking thread, from before the fork until after it."""
 _paused: list[Pausable] = []
 _process: int | None = None
-"""The process whose hooks are registered, or a child that has noticed its fork; None: there are no hooks yet."""
+"""Id of the process that registered the hooks, or of a child that has noticed its fork; None before the hooks."""
 
 
 def pause_at_fork(thing: Pausable) -> None:
-    """Have it paused while the process forks."""
+    """Pause this object while the process forks."""
     _register()
     _pausable.add(thing)
 
 
 def renew_in_child(thing: Renewable) -> None:
-    """Have it told in a child."""
+    """Call `forked` of this object in a child."""
     _register()
     _renewable.add(thing)
 
 
 def lock() -> Lock:
-    """A lock that is free in a child, whoever held it."""
+    """Return a lock that is free in a child, even if a thread of the parent held it."""
     made = threading.Lock()
     _register()
     _locks.add(made)
@@ -106,7 +106,7 @@ def lock() -> Lock:
 
 
 def rlock() -> RLock:
-    """The same, re-entrant; the thread that forks keeps what it holds."""
+    """Return a re-entrant `lock`. The forking thread keeps the locks that it holds."""
     made = threading.RLock()
     _register()
     _locks.add(made)
@@ -114,27 +114,27 @@ def rlock() -> RLock:
 
 
 def is_held(held: Any) -> bool:
-    """Whether the thread that asks holds this `rlock`; conditions of the standard library ask the same way."""
+    """Return whether the calling thread holds this `rlock`, with the private method that `Condition` uses, too."""
     return bool(held._is_owned())
 
 
 def notice() -> None:
-    """Do what is due in a child that was forked behind Python's back."""
+    """Run the child's hooks if this process was forked without Python's hooks."""
     if _process is not None and _process != os.getpid():
         _in_child()
 
 
 class _Imports:
-    """What other threads are importing, and models that they are completing.
+    """Imports of other threads, and the pydantic models that they are completing.
 
-    The interpreter's own lock keeps them from beginning another import; pydantic has one lock for all models whose
+    While it is paused, the interpreter's import lock prevents new imports. Pydantic has one lock for all models whose
     schema is built at first use.
     """
 
     def pause(self, timeout_seconds: float) -> bool:
         until = time.monotonic() + timeout_seconds
         while True:
-            # both or none: who imports may wait to complete a model, and the other way round
+            # take both locks or neither: an import may wait for a model to be completed, and the reverse
             if _completing.acquire(timeout=max(0.0, until - time.monotonic())):
                 _imp.acquire_lock()
                 if not self._under_way():
@@ -150,7 +150,7 @@ class _Imports:
 
     @staticmethod
     def _under_way() -> bool:
-        # one lock a module, which a lock of its own guards while it is taken; they have no public name
+        # importlib has a lock per module, guarded by an inner lock while it is acquired; neither has a public name
         modules = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
         for module_lock in [reference() for reference in tuple(modules.values())]:
             if getattr(module_lock, "owner", None) not in (None, threading.get_ident()):
@@ -176,7 +176,7 @@ def _register() -> None:
 
 
 def _before() -> None:
-    until = time.monotonic() + PAUSE_SECONDS  # a fork of another thread that is waited for counts, too
+    until = time.monotonic() + PAUSE_SECONDS  # includes the wait for a fork of another thread
     _forking.acquire()
     _paused.extend(_pause(_pausable.all(), until))
 
@@ -191,7 +191,7 @@ def _in_child() -> None:
     if _process == os.getpid():
         return
     _process, _forking = os.getpid(), threading.Lock()
-    with ExitStack() as every:  # the last one first, and each of them, whatever another one raises
+    with ExitStack() as every:  # runs the callbacks in reverse order, all of them even if one raises
         for thing in reversed(_renewable.all()):
             every.callback(thing.forked)
         every.callback(_resume, _paused)
@@ -200,13 +200,13 @@ def _in_child() -> None:
 
 
 def _resume(paused: list[Pausable]) -> None:
-    """The last one first."""
+    """Resume all, the last paused first."""
     while paused:
         paused.pop().resume()
 
 
 def _freed(held: Any) -> None:
-    """Free a lock in a child, whose holder stayed behind; the standard library's modules do the same with theirs."""
+    """Free a lock whose holder does not exist in the child, as the standard library does with its own locks."""
     if held.acquire(blocking=False):
         held.release()
     else:
@@ -214,10 +214,10 @@ def _freed(held: Any) -> None:
 
 
 def _pause(things: Sequence[Pausable], until: float) -> list[Pausable]:
-    """Pause all, or as many as will until then, by the monotonic clock.
+    """Pause all of `things`, or as many as possible until `until` (monotonic clock); return the paused ones.
 
-    A user of one of them may be waiting for another one, so none is waited for long while others are paused: where one
-    does not let go, all are resumed, and that one is paused first in the next attempt.
+    A user of one thing may wait for another thing. So no wait is long while others are paused: if one thing cannot be
+    paused, all are resumed, and the next attempt pauses that one first.
     """
     waiting = list(things)
     while True:
@@ -235,7 +235,7 @@ def _pause(things: Sequence[Pausable], until: float) -> list[Pausable]:
 
 
 def _first_stubborn(things: Sequence[Pausable], paused: list[Pausable], until: float) -> Pausable | None:
-    """Pause one after the other; the first that does not let go while there is time for another attempt."""
+    """Pause one after the other; return the first that cannot be paused while time for another attempt is left."""
     for thing in things:
         left = until - time.monotonic()
         if thing.pause(max(0.0, min(left, _GRACE_SECONDS) if paused else left)):

@@ -1,19 +1,19 @@
-"""A SQLite file that this product owns (journal, cards, ledger): mode 0600, and no connection goes through a fork.
+"""A SQLite file of this product (journal, cards, ledger): mode 0600, and no connection is used across a fork.
 
-SQLite notes for each process which locks it holds on a file, and a child inherits the notes without the locks: what it
-writes may be lost when the parent closes the file, and even a new connection of it trusts the inherited notes. So a
-file is closed before Python forks and opened again by whoever uses it next (`process_forks`). Where that was not
-possible, in the middle of a transaction or of its opening, or because a C library forked, the child is refused the file
-(`StoreError`), and what it has inherited is never closed there: closing would write.
+SQLite records in memory which locks this process has on a file. A child inherits the record without the locks: its
+writes may be lost when the parent closes the file, and even its new connections trust the inherited record. So a file
+is closed before Python forks and opened again at its next use (`process_forks`). If that is not possible (in the middle
+of a transaction or of opening, or because a C library forked), the child cannot open the file (`StoreError`), and never
+closes the inherited connection, because closing would write.
 
-Files are made with mode 0600 under any umask, and what SQLite puts beside them (``-wal``, ``-shm``) takes it over; one
-that an earlier version left readable for others is closed to them when it is opened.
+Files are made with mode 0600 under any umask, and SQLite gives its companion files (``-wal``, ``-shm``) the same mode.
+If an earlier version left a file readable for others, opening it removes their rights.
 
-A write to a file that was removed or replaced succeeds for the operating system, and nothing will ever read it again.
-So each transaction looks before it commits and again before it is acknowledged (`SameFile`), at the file, its
-write-ahead log and its shared memory: device, inode and size, and the first bytes of the log, which an emptied one no
-longer has. That costs some microseconds beside an fsync. Nothing is opened that SQLite has locked: closing it would
-give up this process's locks (`fcntl(2)`); of the log SQLite locks nothing.
+A write to a removed or replaced file succeeds for the operating system, but nobody can read it again. So each
+transaction checks the file, its write-ahead log and its shared memory before it commits and again before it is
+acknowledged (`SameFile`): device, inode, size, and the first bytes of the log, which an emptied log lacks. That takes
+some microseconds, little against an fsync. No file that SQLite has locked is opened, because closing it would release
+this process's locks (`fcntl(2)`); SQLite does not lock the log.
 
 Raises `StoreError`, `Damaged`. Source: SQLite documentation, "How To Corrupt An SQLite Database File", 2 and 4, "URI
 Filenames", "WAL-mode File Format", 2.
@@ -36,23 +36,23 @@ from . import process_forks as forking
 
 FILE_MODE = 0o600
 IN_MEMORY = Path(":memory:")
-"""In place of a file."""
+"""Stands for a database in memory."""
 
 _making = forking.lock()
-"""Closing a descriptor drops all locks that the process has on the file: none is open while others may have some."""
+"""Serializes making files: closing a descriptor drops all locks of this process on its file."""
 _inherited: dict[tuple[int, int], int] = {}
-"""Files (device, inode) that were open in the parent when this process was forked, and the parent."""
+"""Parent's process id by file (device, inode) that the parent had open when it forked this process."""
 
 
 class Connection(sqlite3.Connection):
-    """Knows its file and the process that opened it; in another one, it is never closed."""
+    """A connection with its file and the process that opened it; no other process closes it."""
 
     def __init__(self, path: Path, busy_seconds: float) -> None:
         in_memory = path == IN_MEMORY
         self.process: int = os.getpid()
         self.file: tuple[int, int] | None = None if in_memory else _identity(path)
-        """Device and inode; None: it is in memory, or closed."""
-        forking.renew_in_child(self)  # first: another thread may fork while this one opens
+        """Device and inode; None if the database is in memory, or closed."""
+        forking.renew_in_child(self)  # first, because another thread may fork while this one opens the file
         super().__init__(
             str(path) if in_memory else f"{path.absolute().as_uri()}?mode=rw",
             uri=not in_memory,
@@ -63,7 +63,7 @@ class Connection(sqlite3.Connection):
 
     @property
     def is_foreign(self) -> bool:
-        """Whether it is another process's; one in memory was copied."""
+        """Whether another process opened it. A database in memory was copied at the fork, so it is not foreign."""
         return self.file is not None and self.process != os.getpid()
 
     def close(self) -> None:
@@ -74,8 +74,8 @@ class Connection(sqlite3.Connection):
             self.file = None
 
     def forked(self) -> None:
-        """Never close what the parent has open, also not at the end of the interpreter; and never open the file here,
-        be it that a thread of the parent was only about to."""
+        """Keep a foreign connection alive to the interpreter's end, so that it is never closed here; and note its
+        file as inherited, so that this process never opens it, even if the parent's thread was only opening it."""
         if not self.is_foreign:
             return
         import ctypes
@@ -86,13 +86,13 @@ class Connection(sqlite3.Connection):
 
 
 def connect(path: Path, busy_seconds: float, pragmas: Sequence[str], *, make: bool = False) -> Connection:
-    """Open a file (or `IN_MEMORY`), and `make` it if missing; threads may share it, transactions are begun by hand.
+    """Open a file (or `IN_MEMORY`); with `make`, make it if missing. Threads may share the connection.
 
-    Raises `sqlite3.Error`, and `StoreError` where this process has inherited the file.
+    The caller begins transactions. Raises `sqlite3.Error`, and `StoreError` if this process has inherited the file.
     """
     forking.notice()
     if make and path != IN_MEMORY:
-        with _making, suppress(OSError):  # SQLite says what is wrong where that cannot be done
+        with _making, suppress(OSError):  # SQLite will raise an error if the file cannot be made
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
             try:
                 os.fchmod(descriptor, FILE_MODE)
@@ -116,7 +116,7 @@ def connect(path: Path, busy_seconds: float, pragmas: Sequence[str], *, make: bo
 
 
 def close_to_others(path: Path) -> None:
-    """Take the rights of group and others from a file of ours and what lies beside it, as far as we may."""
+    """Remove the rights of group and others from a file and its companions, as far as the system permits."""
     for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
         with suppress(OSError):
             status = name.lstat()
@@ -125,29 +125,29 @@ def close_to_others(path: Path) -> None:
 
 
 class SqliteFile:
-    """The connection of this process to one file; who uses `db` holds its `lock`."""
+    """The connection of this process to one file. A caller must hold `lock` while it uses `db`."""
 
     def __init__(self, connect: Callable[..., Connection]) -> None:
-        """Nothing is opened yet; `connect` takes `make` alone."""
+        """Open nothing yet. `connect` takes only the argument `make`."""
         self._connect = connect
         self.lock: RLock = forking.rlock()
         self.before_closing: Callable[[], object] = lambda: None
-        """Called before a fork closes the file; the lock is held."""
+        """Called with the lock held before a fork closes the file."""
         self.resumed: Callable[[], object] = lambda: None
-        """Called behind a fork."""
+        """Called after a fork."""
         self._db: Connection | None = None
         self._closed = False
         forking.pause_at_fork(self)
         forking.renew_in_child(self)
 
     def make(self) -> sqlite3.Connection:
-        """Open the file for the first time, made if missing."""
+        """Open the file for the first time, and make it if missing."""
         self._db = self._connect(make=True)
         return self._db
 
     @property
     def db(self) -> sqlite3.Connection:
-        """Opened again behind a fork. Raises `StoreError`, `sqlite3.Error`."""
+        """The connection, opened again after a fork. Raises `StoreError`, `sqlite3.Error`."""
         db = self._db
         if db is None or db.is_foreign:
             if self._closed:
@@ -161,7 +161,7 @@ class SqliteFile:
         return self._db is not None and self._db.in_transaction
 
     def close(self) -> None:
-        """For good."""
+        """Close the file; it cannot be opened again through this object."""
         with self.lock:
             self._closed = True
             self._let_go()
@@ -178,7 +178,7 @@ class SqliteFile:
     # -- forks --------------------------------------------------------------------------------------------------
 
     def pause(self, timeout_seconds: float) -> bool:
-        is_inside = forking.is_held(self.lock)  # this very thread forks in the middle of it: the child is refused
+        is_inside = forking.is_held(self.lock)  # this thread forks while it uses the file: the child cannot open it
         if not self.lock.acquire(timeout=timeout_seconds):
             return False
         try:
@@ -201,7 +201,7 @@ class SqliteFile:
 
 @contextmanager
 def one_transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Hold the write lock from the beginning; roll back whatever ends it otherwise. Raises what is raised within."""
+    """Run the block in a transaction with the write lock from its start; roll back and reraise any exception."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -213,7 +213,7 @@ def one_transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Device, inode and size of a file; zeros where they cannot be read, and SQLite says why."""
+    """Return device and inode of a file, or zeros if it cannot be read; SQLite will then raise the error."""
     try:
         return _inode(path.stat())
     except OSError:
@@ -222,13 +222,13 @@ def _identity(path: Path) -> tuple[int, int]:
 
 _LOG_MAGIC = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
 LOG, SHARED = "-wal", "-shm"
-"""What SQLite puts behind the name of a database."""
+"""Suffixes of the files that SQLite makes beside a database: write-ahead log and shared memory."""
 _END_OTHERS = "end every process that has it open, without killing it, and try again: closing saves what it still holds"
-"""First of all: whoever takes away what another process works with loses what that one would have saved."""
+"""First step of every advice: moving files that another process uses loses what that process would have saved."""
 
 
 class SameFile:
-    """A database file that was just opened, and its two companions. Make it once the connection has read."""
+    """Identity of an open database file and its two companions. Make it after the connection's first read."""
 
     def __init__(self, path: Path, db: sqlite3.Connection) -> None:
         self._path, self._log, self._shared = str(path), f"{path}{LOG}", f"{path}{SHARED}"
@@ -236,13 +236,13 @@ class SameFile:
         self._files = {name: _inode(os.stat(name)) for name in (self._path, self._log, self._shared)}
 
     def check_main(self) -> None:
-        """Raise `StoreError` where the database itself is gone, is another one, or was emptied."""
+        """Raise `StoreError` if the database file was removed, replaced or emptied."""
         self._check(self._path)
 
     def check(self, db: sqlite3.Connection) -> None:
-        """Raise `StoreError` where one of the three is; inside a transaction of the connection that writes.
+        """Raise `StoreError` if any of the three files was; call it inside a transaction of the writing connection.
 
-        Another connection than before has opened the same database again, and may have made its companions anew.
+        A new `db` has opened the same database again and may have made new companions, which are then accepted.
         """
         if db is not self._db:
             self.check_main()
@@ -252,7 +252,7 @@ class SameFile:
             self._check(name)
 
     def check_kept(self, db: sqlite3.Connection) -> None:
-        """`check`, and that the log is one: of an emptied one that can be told behind a commit."""
+        """Do `check`, and raise `StoreError` if the log was emptied, which only shows after a commit."""
         self.check(db)
         with open(self._log, "rb", buffering=0) as log:
             start = log.read(len(_LOG_MAGIC[0]))
@@ -282,13 +282,13 @@ class SameFile:
 
 
 def check_companions(path: Path) -> None:
-    """Before a database is opened: raise `Damaged` where SQLite would go on without what its companions tell of.
+    """Raise `Damaged` if SQLite would open the database without commits that its companion files prove.
 
-    It removes the write-ahead log of a database that is missing or empty. And while a database is in use its log is
-    made before its shared memory and removed after it, so that memory without a log means that the log was taken away.
-    Others may make, close and open the database between two looks, so each alarm is looked at twice. A process that
-    has the database open still may hold what is missing, and writes it into the database when it closes: the advice
-    begins with that. A log is good for the database that it was written beside, and for no older or newer copy of it.
+    SQLite deletes the write-ahead log of a database that is missing or empty. It makes the log before the shared memory
+    and removes it after, so shared memory without a log means that the log was taken away. Other processes may make,
+    close and open the database between two checks, so each condition is checked twice. A process that still has the
+    database open may have the missing commits, and writes them when it closes the database, so the advice begins with
+    that. A log belongs to the database beside which it was written, and to no older or newer copy.
     """
     log, shared = Path(f"{path}{LOG}"), Path(f"{path}{SHARED}")
     if not _size(path) and (waiting := _size(log)) and not _size(path):
@@ -312,5 +312,5 @@ def _size(path: Path) -> int:
 
 
 def _inode(found: os.stat_result) -> tuple[int, int]:
-    """Device and inode."""
+    """Return device and inode."""
     return found.st_dev, found.st_ino

@@ -39,28 +39,28 @@ def refused(where: str, key: str, found: str, hint: str) -> InputError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentKind:
-    """A kind of document: its name in errors, its limits, and the error that refuses one."""
+    """A kind of document: its name in errors, its limits, and the error for an invalid one."""
 
     what: str
     max_bytes: int
     max_depth: int
     expected: str
-    """What to write instead of a text that is no mapping."""
+    """Advice in the error for a text that is not a mapping."""
     refuse: Callable[[str, str, str, str], InputError] = refused
     hints: Mapping[str, str] = field(default_factory=dict)
-    """What to do about a value that the model refuses, by its last key."""
+    """Advice for a value that the model refuses, by its last key."""
 
 
 class Tree(NamedTuple):
-    """The mapping in a document, not checked against a model."""
+    """The mapping in a document, before validation against a model."""
 
     value: dict[str, Any]
     lines: Mapping[Keys, int]
-    """Line of each key; empty for a value that no YAML text was read for."""
+    """Line of each key; empty for a value that does not come from YAML text."""
     source: str
 
     def place(self, keys: Keys) -> str:
-        """Return the source with the line of these keys, else of the first key inside, else of the nearest above."""
+        """Return source and line of these keys, else of the first key inside them, else of the nearest key above."""
         for depth in range(len(keys), 0, -1):
             above = keys[:depth]
             line = self.lines.get(above) or min(
@@ -72,7 +72,7 @@ class Tree(NamedTuple):
 
 
 def written(keys: Iterable[str]) -> str:
-    """Write keys as people do.
+    """Format keys as a path that people read.
 
     >>> written(("phases", "1", "context", "from", "0"))
     'phases[1].context.from[0]'
@@ -84,7 +84,7 @@ def written(keys: Iterable[str]) -> str:
 
 
 def keys_in(value: object, error: ErrorDetails, second_names: Mapping[str, str] = {}) -> Keys:
-    """Return the part of pydantic's location that is in the document: no names of types and of union members.
+    """Return pydantic's location without its names of types and union members, as keys of the document.
 
     `second_names` maps a field to another name that the document may use for it.
     """
@@ -106,7 +106,7 @@ def keys_in(value: object, error: ErrorDetails, second_names: Mapping[str, str] 
 def explained(
     value: object, error: ErrorDetails, model: type[BaseModel], second_names: Mapping[str, str] = {}
 ) -> tuple[Keys, str, str]:
-    """Return the keys of pydantic's complaint about a value, what was found there and what to do.
+    """Return the keys of pydantic's error, a description of the value there, and what to do.
 
     `second_names` is for `keys_in`.
     """
@@ -139,7 +139,7 @@ def explained(
 
 
 def show(value: object) -> str:
-    """What a value is, in words, for a refusal."""
+    """Describe a value in words for an error."""
     match value:
         case None:
             return "nothing"
@@ -163,12 +163,12 @@ _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 def read_document(path: str | os.PathLike[str], model: type[M], kind: DocumentKind, named: str | None = None) -> M:
-    """Read a file as a model; `named` is what errors call a file that cannot be read."""
+    """Read a file as a model; `named` is the name of an unreadable file in errors."""
     return parse_document(read_text(path, kind, named=named or f"{kind.what} {path}"), model, kind, str(path))
 
 
 def parse_document(text: str, model: type[M], kind: DocumentKind, source: str) -> M:
-    """Read YAML text as a model; the error names the first fault."""
+    """Read YAML text as a model. The error names the first fault."""
     tree = read_mapping(text, source, kind)
     try:
         return model.model_validate(tree.value)
@@ -231,7 +231,7 @@ def read_text(
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise kind.refuse(named or source, "", reason, f"pass the path of a readable {forms} file") from error
-    except ValueError as error:  # no path at all
+    except ValueError as error:  # not a path: it contains a NUL
         raise kind.refuse(source[:80], "", str(error), f"pass the path of a {forms} file") from error
     if size_bytes > cap_bytes:
         raise InputTooLarge(f"{kind.what} {source}", size_bytes, cap_bytes)
@@ -265,7 +265,7 @@ def read_mapping(text: str, source: str, kind: DocumentKind) -> Tree:
 
 
 class _TreeReader:
-    """Builds plain values from parser events; refuses everything that a configuration has no use for."""
+    """Builder of plain values from parser events; refuses YAML features that a configuration does not need."""
 
     def __init__(self, source: str, kind: DocumentKind, events: Iterator[Any]) -> None:
         self._source, self._document_kind, self._events = source, kind, events
@@ -287,7 +287,7 @@ class _TreeReader:
         return root
 
     def _value(self, event: Any, path: Keys, depth: int, index: str | None = None) -> object:
-        """What begins with this event, in `depth` others; `index` is its own in a list."""
+        """Return the value that begins with this event at this depth; `index` is its place in a list."""
         self._check_plain(event, path, depth)
         if _kind(event) == "Scalar":
             return self._scalar(event, path)

@@ -1,6 +1,6 @@
-"""Values and published schemas: what crosses a room or a wire.
+"""Values that cross a room or a wire, and their published JSON Schemas.
 
-Everything here is frozen. Nothing here reads a clock, a file or the environment.
+All values are frozen. Nothing here reads a clock, a file or the environment.
 """
 
 from typing import TYPE_CHECKING

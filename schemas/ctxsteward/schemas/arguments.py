@@ -1,7 +1,7 @@
-"""`check_argument`: refuse an argument of a wrong type where it is given, not at a later call that uses it.
+"""`check_argument`: refuse an argument of a wrong type when it is passed, not when a later call uses it.
 
-An option of a wrong type that is accepted fails far away from the line that set it, often inside code that goes on
-without us when we fail. So every constructor of the public surface checks its options.
+If an option of a wrong type were accepted, it would fail far from the line that set it, often inside code that ignores
+our failures. So every public constructor checks its options.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def check_argument(
 ) -> None:
     """Raise `InputError` unless the value is of one of these types; `hint` says what to pass.
 
-    A bool is an int to Python, but never a number of tokens: it is refused unless `kinds` names `bool`.
+    In Python a bool is an int, but it is never a number of tokens, so it is refused unless `kinds` contains `bool`.
 
     >>> check_argument("max_open", True, int, "pass a number of sessions")
     Traceback (most recent call last):
@@ -29,7 +29,7 @@ def check_argument(
 
 
 def check_callable(name: str, value: object, hint: str, *, optional: bool = False) -> None:
-    """Raise `InputError` unless the value can be called; a class in place of its instance is refused, too."""
+    """Raise `InputError` unless the value is callable; a class instead of its instance is refused, too."""
     if optional and value is None:
         return
     if not callable(value) or isinstance(value, type):

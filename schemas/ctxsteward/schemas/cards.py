@@ -1,10 +1,10 @@
-"""A context card: what an index says about one message, so that a selector reads lines instead of originals.
+"""A context card: the summary of one message in an index, so that a selector reads lines instead of originals.
 
-A card is secondary: it is made from its original, is never the original, and can be made again at any time. It
-belongs to one message of one session (tenant, session, ordinal); of two, the one generated later stands. A message of
-under 200 characters is its own summary; of a longer one the card holds at most 300 characters.
+A card is derived: it is made from its original, never replaces it, and can be made again at any time. It belongs to one
+message of one session (tenant, session, ordinal); a card generated later replaces an earlier one. A message of fewer
+than 200 characters is its own summary; for a longer one the card has at most 300 characters.
 
-Embeddings are rounded to 32-bit floats, as every index keeps them, so that a card read back equals the one written.
+Embeddings are rounded to 32-bit floats, like in every index, so that a card equals the one that was written.
 
 Source: the auto-context design (table of context cards).
 """
@@ -27,7 +27,7 @@ MAX_DIMENSIONS = 8192
 MAX_NAME_CHARS = 200
 
 _STORABLE = r"^[^\x00]*$"
-"""NUL cannot be kept by every database."""
+"""Pattern of text without NUL, which some databases cannot store."""
 
 CardRole = Literal["user", "assistant", "tool"]
 
@@ -53,45 +53,45 @@ _Vector = Annotated[tuple[_Value, ...], Field(min_length=1, max_length=MAX_DIMEN
 
 
 class ContextCard(FrozenModel):
-    """What an index says about one message; the original is found by `ref` in its session."""
+    """The summary of one message in an index; `ref` names the original in its session."""
 
     tenant: _Name
     session: _Name
-    """Whose log holds the original; for the shared part of a fork that is its parent."""
+    """Session whose log has the original; for the shared part of a fork its parent."""
     ref: Annotated[str, Field(pattern=r"^§[1-9][0-9]{0,11}$")]
     address: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """Of the original: a card whose original was replaced no longer agrees with it."""
+    """Address of the original; if the original was replaced, its address differs from the card's."""
     summary: Annotated[str, Field(max_length=MAX_SUMMARY_CHARS, pattern=_STORABLE)]
     keywords: Annotated[tuple[_Keyword, ...], Field(max_length=MAX_KEYWORDS)] = ()
-    """Lower case, most telling first."""
+    """Keywords in lower case, the most significant first."""
     embedding: Annotated[_Vector | None, AfterValidator(_in_range), AfterValidator(_single)] = None
-    """Of the summary; null where no embedder was at hand."""
+    """Embedding of the summary; null without an embedder."""
     embedding_model: _Name | None = None
     estimated_tokens: Annotated[int, Field(ge=0)]
-    """Of the whole original."""
+    """Tokens of the whole original."""
     role: CardRole
-    """`tool` for every message that holds nothing but tool results, whatever its wire role."""
+    """Role of the message; `tool` for every message of only tool results, whatever its wire role."""
     phase_name: _Name | None = None
-    """Its own phase, or that of the message before it; null before the first phase."""
+    """Phase of the message, or else of the message before it; null before the first phase."""
     turn_number: Annotated[int, Field(ge=1)] | None = None
-    """User turn within the phase, from 1; null before the first."""
+    """Number of the user turn within the phase, from 1; null before the first turn."""
     is_anchor: bool = False
-    """Pinned to stay verbatim."""
+    """Whether the message is pinned to stay verbatim."""
     is_callout: bool = False
-    """Pinned by anyone, with any strength."""
+    """Whether the message is pinned by anyone, with any strength."""
     callout_name: _Name | None = None
     generated_at: Annotated[AwareDatetime, AfterValidator(_in_utc)]
     generator_model: _Name
-    """Who wrote the summary: `fast-path` for rules, else a summarizer's name."""
+    """Author of the summary: `fast-path` for rules, else a summarizer's name."""
     message_timestamp: _Name | None = None
-    """As it was given when the message was appended."""
+    """Timestamp that was passed when the message was appended."""
 
     @classmethod
     def stored(cls, fields: dict[str, Any]) -> Self:
-        """A card from all its fields as an index keeps them; they were checked when it was put, and are not again.
+        """Make a card from its stored fields without checking them again; they were checked when the card was put.
 
-        A tenth of the time of `model_construct`, which does the same field by field: a session is read before every
-        selection.
+        This takes a tenth of the time of `model_construct`, which sets field by field. Time matters, because a session
+        is read before every selection.
         """
         card = cls.__new__(cls)
         for name, value in (
@@ -105,7 +105,7 @@ class ContextCard(FrozenModel):
 
     @property
     def ordinal(self) -> int:
-        """The message's place in its session."""
+        """The message's ordinal in its session."""
         return Ref.parse(self.ref).ordinal
 
     @model_validator(mode="after")

@@ -1,13 +1,13 @@
-"""A cascade's configuration: phases, and what each of them is shown of the ones before it.
+"""A cascade's configuration: its phases, and the context of each phase from earlier ones.
 
-A phase without `context` goes on in everything so far (snowball); `context` shows it what is named and nothing else;
-`inject_from` adds to the snowball. A source may be written as a phase's name alone. Two keys have a second name:
-`filter` for `messages_filter`, `if` for `condition`; giving both is an error, as is any key that is not listed.
-`previous` and patterns with ``*`` name phases too. A phase inherits each field that it does not set from the cascade's
-defaults: `model_fields_set` says which it set. Numbers count what their names say.
+A phase without `context` sees everything so far (snowball). `context` shows it only the named sources; `inject_from`
+adds sources to the snowball. A source may be only a phase's name. Two keys have a second name: `filter` for
+`messages_filter`, `if` for `condition`. Both names at once are an error, like an unknown key. `previous` and patterns
+with ``*`` name phases, too. A phase inherits each field that it does not set from the cascade's defaults:
+`model_fields_set` has the fields that it set. Numbers have the unit in their name.
 
-Code that reads a cascade file maps pydantic's `ValidationError` to the place in it. What one phase may name depends on
-the others; the reader checks that.
+Code that reads a cascade file maps pydantic's `ValidationError` to the place in it. That code also checks the names of
+other phases in a phase.
 
 Source: the context-injection design (sources, labels) and the auto-context design (anchors, selection, intra-phase).
 """
@@ -39,9 +39,9 @@ PolicyName = Literal["threshold", "middle_out", "importance"]
 TtlKind = Literal["tool_results", "images", "assistant", "user"]
 
 PREVIOUS = "previous"
-"""As a source: the phase that ran last before this one."""
+"""Name of the source that is the last phase before this one."""
 MANIFEST = "manifest"
-"""As a phase's tackle: tools are chosen when it runs."""
+"""Value of a phase's tackle whose tools are chosen when it runs."""
 MAX_PHASES = 500
 MAX_SOURCES = 200
 MAX_CONDITION_CHARS = 2_000
@@ -54,13 +54,13 @@ Word = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 PhaseName = Annotated[StrictStr, Field(pattern=r"^[\w-]{1,57}$")]
 """Letters, digits, ``_`` and ``-``."""
 PhaseRef = Annotated[StrictStr, Field(pattern=r"^[\w*-]{1,57}$")]
-"""A phase's name, ``previous``, or a pattern in which ``*`` stands for anything."""
+"""A phase's name, ``previous``, or a pattern in which ``*`` matches any text."""
 Condition = Annotated[StrictStr, Field(min_length=1, max_length=MAX_CONDITION_CHARS)]
 Instructions = Annotated[StrictStr, Field(max_length=MAX_INSTRUCTIONS_CHARS)]
 
 
 class _Settings(FrozenModel):
-    """Closed: a key that is not known is refused together with the ones that are."""
+    """A block of settings that refuses an unknown key and lists the allowed ones."""
 
     second_names: ClassVar[dict[str, str]] = {}
 
@@ -85,7 +85,7 @@ class _Settings(FrozenModel):
 
 
 def _list(value: Any) -> Any:
-    """Lists and tuples alone: a text is no sequence of its letters."""
+    """Accept only lists and tuples: a text is not a sequence of letters here."""
     if isinstance(value, (list, tuple)):
         return tuple(value)
     raise PydanticCustomError("no_list", "write a list")
@@ -110,7 +110,7 @@ def _describe_second_names(schema: dict[str, Any]) -> None:
 
 
 class Source(_Settings):
-    """What is taken of one earlier phase, or of all that a pattern names."""
+    """The parts to take of one earlier phase, or of all phases that match a pattern."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=_describe_second_names)
     second_names: ClassVar[dict[str, str]] = _SECOND_NAMES
@@ -122,12 +122,12 @@ class Source(_Settings):
     )
     images_filter: ImagesFilter = "all"
     images_count: Count = 1
-    """For last_n."""
+    """Number of images for last_n."""
     messages_filter: MessagesFilter = "all"
     as_role: Literal["user", "system"] = "user"
-    """system is given to sources that the operator trusts, and to no others."""
+    """Role of the shown text; only sources that the operator trusts get system."""
     condition: Condition | None = None
-    """Jinja2 over `input` and `state`; the source is taken where it is true."""
+    """Jinja2 expression over `input` and `state`; the source is taken only if it is true."""
 
 
 def _source(value: Any) -> Any:
@@ -139,12 +139,12 @@ Sources = Annotated[tuple[SourceEntry, ...], BeforeValidator(_list), Field(max_l
 
 
 class Anchors(_Settings):
-    """What `mode: auto` always shows."""
+    """The messages that `mode: auto` always shows."""
 
     window: Amount = 3
-    """Steps of the phase itself, where it ran before and is opened again."""
+    """Number of the phase's own steps, if it ran before and is opened again."""
     from_phases: Refs = (PREVIOUS,)
-    """Whose outputs."""
+    """Phases whose outputs are shown."""
     include: Annotated[tuple[AnchorKind, ...], BeforeValidator(_list), AfterValidator(_distinct)] = (
         "output",
         "callouts",
@@ -153,33 +153,33 @@ class Anchors(_Settings):
 
 
 class Selection(_Settings):
-    """How `mode: auto` chooses what else it shows."""
+    """The choice of further messages by `mode: auto`."""
 
     strategy: Strategy = "heuristic"
     max_tokens: Count = 30_000
-    """Anchors included."""
+    """Most tokens, including anchors."""
     max_messages: Count = 50
-    """Selected ones; anchors do not count."""
+    """Most selected messages, without anchors."""
     selector_model: Word | None = None
-    """For llm and hybrid: which of the caller's models chooses; null: the first."""
+    """For llm and hybrid: the caller's model that chooses; null means the first."""
     recency_weight: Share = 0.3
-    """For heuristic: of the candidate's place in time, by rank."""
+    """For heuristic: weight of a candidate's rank by time."""
     keyword_weight: Share = 0.4
-    """For heuristic: of what its words say of the task, by rank."""
+    """For heuristic: weight of a candidate's rank by words in common with the task."""
     callout_weight: Share = 0.3
-    """For heuristic: of its being pinned."""
+    """For heuristic: weight of a pin."""
     similarity_threshold: Share = 0.7
-    """For semantic: least cosine. What is near depends on the embedder: unless it is set, one that says so (`near`) is
-    gone by, as the encoder of the extra `dense` does with 0.3."""
+    """For semantic: least cosine. A good value depends on the embedder: if this is not set, the embedder's own `near`
+    is used if it has one, such as 0.3 of the encoder in the extra `dense`."""
 
 
 class Context(_Settings):
-    """What a phase is shown: its presence turns the snowball off."""
+    """The context of a phase; if it is given, the snowball is off."""
 
     from_: Annotated[Sources, Field(alias="from")] = ()
-    """In this order. With `mode: auto`: the phases to select from; empty: all of them."""
+    """Sources in this order; with `mode: auto` the phases to select from, or all phases if empty."""
     exclude: Refs = ()
-    """Taken out of what patterns name."""
+    """Phases to exclude from those that patterns match."""
     include_input: StrictBool = True
     mode: Literal["explicit", "auto"] = "explicit"
     anchors: Anchors | None = None
@@ -187,25 +187,25 @@ class Context(_Settings):
 
 
 class IntraContext(_Settings):
-    """How a phase's own history is kept short; off where no such block is given."""
+    """Compaction of a phase's own history; off without this block."""
 
     enabled: StrictBool = True
     policy: PolicyName = "threshold"
-    """What leaves when the phase nears its budget: by the fields below (`threshold`), tool results from the middle
-    outward (`middle_out`), or the groups of least worth (`importance`)."""
+    """Messages that leave when the phase nears its budget: by the fields below (`threshold`), tool results from the
+    middle outward (`middle_out`), or the groups of least worth (`importance`)."""
     window: Amount = 5
-    """Newest steps kept whole."""
+    """Number of newest steps kept whole."""
     mask_observations_after: Amount = 3
-    """Tool results older than so many steps are masked, at a compaction; repeated ones whatever their age."""
+    """A compaction masks tool results older than this number of steps, and repeated ones of any age."""
     compress_loops: StrictBool = True
-    """A retry sees the task, the newest attempts and why they failed; older attempts are the first to leave."""
+    """Whether a retry sees only the task, the newest attempts and why they failed; older attempts leave first."""
     loop_history_limit: Amount = 3
-    """Attempts that a retry sees."""
+    """Number of attempts that a retry sees."""
     preserve_reasoning: StrictBool = True
-    """What the model said without calling a tool leaves last; past the window, over 2,000 characters are shown as
-    beginning and end."""
+    """Whether the model's messages without a tool call leave last; outside the window, one of over 2,000 characters is
+    shown only by its beginning and end."""
     preserve_errors: StrictBool = True
-    """What tells of an error is not masked, and leaves last."""
+    """Whether error messages are never masked, and leave last."""
 
 
 class InterPhase(_Settings):
@@ -213,9 +213,9 @@ class InterPhase(_Settings):
 
     enabled: StrictBool = True
     strategy: Strategy | None = None
-    """The one inside `selection` wins."""
+    """Default strategy; the one in `selection` takes precedence."""
     selector_model: Word | None = None
-    """The one inside `selection` wins."""
+    """Default model; the one in `selection` takes precedence."""
     anchors: Anchors | None = None
     selection: Selection | None = None
 
@@ -226,13 +226,13 @@ class AutoContext(_Settings):
     intra_phase: IntraContext | None = None
     inter_phase: InterPhase | None = None
     cards: StrictBool = True
-    """Whether a model's menu shows the summaries of context cards, where there is an index of them."""
+    """Whether a model's menu shows the summaries of context cards, if there is an index of them."""
     llm_selection: StrictBool = True
-    """Whether a model may choose; without it `llm` and `hybrid` rank by what is left of them."""
+    """Whether a model may choose; if not, `llm` and `hybrid` rank without one."""
 
 
 class Rules(_Settings):
-    """When a phase is over."""
+    """The end conditions of a phase."""
 
     max_turns: Count | None = None
     loop_until: Word | None = None
@@ -241,33 +241,33 @@ class Rules(_Settings):
 
 
 class OutputExtraction(_Settings):
-    """What of a phase's output becomes state: the first group of a regular expression, or all that it matched."""
+    """The part of a phase's output that becomes state: the first group of a regular expression, or its whole match."""
 
     pattern: Annotated[StrictStr, Field(min_length=1, max_length=500)]
     store_as: Annotated[StrictStr, Field(pattern=r"^[^\W\d]\w{0,63}$")]
-    """State key."""
+    """Key in the state."""
     required: StrictBool = False
     format: Literal["text", "json"] = "text"
 
 
 class SubCascade(_Settings):
-    """Another cascade that runs inside a phase; it has a context of its own."""
+    """Another cascade that runs inside a phase with a context of its own."""
 
     ref: Word
-    """Its `cascade_id`."""
+    """The `cascade_id` of the other cascade."""
     input_map: dict[Word, StrictStr] = Field(default_factory=dict)
-    """Its input by key, each a Jinja2 template over `input` and `state`."""
+    """Input of the other cascade by key, each a Jinja2 template over `input` and `state`."""
     context_in: StrictBool | Annotated[tuple[Word, ...], BeforeValidator(_list)] = True
-    """Which state keys flow in: all, none, or these."""
+    """State keys to pass in: all (true), none (false), or these."""
     context_out: StrictBool | Annotated[tuple[Word, ...], BeforeValidator(_list)] = True
-    """Which state keys flow back."""
+    """State keys to pass back: all (true), none (false), or these."""
 
 
 class Soundings(_Settings):
-    """Several attempts at a phase from the same context; one of them is chosen."""
+    """Several attempts at a phase from the same context, of which one is chosen."""
 
     factor: Annotated[StrictInt, Field(ge=1, le=100)]
-    """How many."""
+    """Number of attempts."""
     evaluator_instructions: Instructions | None = None
 
 
@@ -276,7 +276,7 @@ class Phase(_Settings):
 
     name: PhaseName
     instructions: Instructions = ""
-    """Jinja2 over `input` and `state`, rendered when the phase is opened."""
+    """Jinja2 template over `input` and `state`, rendered when the phase is opened."""
     context: Context | None = None
     inject_from: Sources | None = None
     intra_context: IntraContext | None = None
@@ -284,9 +284,9 @@ class Phase(_Settings):
     """Names of tools."""
     rules: Rules = Rules.model_construct()
     context_retention: Literal["full", "output_only"] = "full"
-    """What later phases can see of this one."""
+    """The part of this phase that later phases can see."""
     context_ttl: dict[TtlKind, Amount | None] | None = None
-    """Steps of this phase after which a kind of message is no longer shown to other phases; null: never."""
+    """Steps of this phase, by kind of message, after which other phases no longer see the message; null means never."""
     output_extraction: OutputExtraction | None = None
     sub_cascades: Annotated[tuple[SubCascade, ...], BeforeValidator(_list)] = ()
     soundings: Soundings | None = None
@@ -318,14 +318,14 @@ class Cascade(_Settings):
     cascade_id: Annotated[StrictStr, Field(pattern=r"^[\w.:@/-]{1,120}$")]
     description: StrictStr | None = None
     inputs: dict[Word, StrictStr] = Field(default_factory=dict)
-    """What each key of the input is, for people."""
+    """Description of each key of the input, for people."""
     auto_context: AutoContext | None = None
     phases: Annotated[tuple[Phase, ...], BeforeValidator(_list), Field(min_length=1, max_length=MAX_PHASES)]
     cascades: Annotated[tuple[Cascade, ...], BeforeValidator(_list), Field(max_length=MAX_PHASES)] = ()
     """Further cascades that `sub_cascades` may name."""
 
     def phase(self, name: str) -> Phase | None:
-        """The phase of this name."""
+        """Return the phase with this name, or None."""
         return next((phase for phase in self.phases if phase.name == name), None)
 
     @property

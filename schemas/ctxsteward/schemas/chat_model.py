@@ -1,11 +1,11 @@
-"""`ChatModel`: the one port behind which a model is asked, and what an answer is.
+"""`ChatModel`: the only port for calls to a model, with its requests and replies.
 
-A request holds messages as OpenAI's chat completions have them, no tools, and a bound on the reply. With a `prefix`,
-which is a request that was rendered for the model's own provider, the messages go behind it and nothing of it is
-changed, so that the provider bills it as cached (pain: a summary call that misses the prompt cache).
+A request has messages in the form of OpenAI's chat completions, no tools, and a limit for the reply. A `prefix` is a
+request that was rendered for the model's own provider. The messages are appended to it and the prefix is not changed,
+so that the provider bills it as cached (else a summary call would miss the prompt cache).
 
-A model raises `ModelUnavailable` and nothing else. What ended a reply is told, never guessed: a reply that was cut off
-(`length`) or refused is no answer.
+A model raises only `ModelUnavailable`. It reports how a reply ended and never guesses: a reply that was cut off
+(`length`) or refused is not an answer.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from .frozen import FrozenModel
 from .message import Wire
 
 ModelPurpose = Literal["summary", "selection", "card", "handoff", "judge", "phase"]
-"""What a model is asked for; a closed list, because spending is told by it."""
+"""Purpose of a call; a closed list, because spending is reported by purpose."""
 ReplyEnd = Literal["complete", "length", "refused", "other"]
-"""complete: the model was done; length: cut off; refused: it, or a filter, would not; other: tool calls, or nothing."""
+"""complete: the model finished; length: cut off; refused: by the model or a filter; other: tool calls, or no text."""
 _Count = Annotated[int, Field(ge=0)]
 
 
 class TokenUsage(FrozenModel):
-    """What a provider counted for one call."""
+    """The tokens that a provider counted for one call."""
 
     prompt_tokens: _Count = 0
-    """All of the prompt, cached or not."""
+    """Tokens of the whole prompt, cached or not."""
     cached_tokens: _Count = 0
-    """Of those, read from the provider's cache."""
+    """Prompt tokens read from the provider's cache."""
     written_tokens: _Count = 0
-    """Of those, written to it for a surcharge."""
+    """Prompt tokens written to the provider's cache for a surcharge."""
     output_tokens: _Count = 0
 
     def plus(self, other: TokenUsage) -> TokenUsage:
-        """Of both calls."""
+        """Return the sum of two usages."""
         names = TokenUsage.model_fields
         return TokenUsage(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 class ModelPrice(FrozenModel):
-    """Dollars a million tokens; all zero: nothing is known, and nothing is billed."""
+    """Prices in dollars per million tokens; all zero if the price is unknown, and then nothing is billed."""
 
     prompt: float = Field(default=0.0, ge=0, le=1e6)
     cached: float = Field(default=0.0, ge=0, le=1e6)
     written: float | None = Field(default=None, ge=0, le=1e6)
-    """Of a token written to the cache; None: as `prompt`."""
+    """Price of tokens written to the cache; None means that of `prompt`."""
     output: float = Field(default=0.0, ge=0, le=1e6)
 
     def of(self, usage: TokenUsage) -> float:
-        """Dollars.
+        """Return the price of a usage in dollars.
 
         >>> ModelPrice(prompt=2.0, cached=0.2, output=8.0).of(
         ...     TokenUsage(prompt_tokens=1_000_000, cached_tokens=500_000, output_tokens=100_000))
@@ -72,49 +72,49 @@ class ChatRequest:
 
     purpose: ModelPurpose
     messages: tuple[Wire, ...]
-    """System and user messages; behind `prefix` user messages alone."""
+    """System and user messages; after a `prefix` only user messages."""
     max_output_tokens: int
     schema: Wire | None = None
-    """JSON Schema of the object asked for; not sent with a `prefix`, which it would change."""
+    """JSON Schema of the expected object; not sent with a `prefix`, because it would change it."""
     prefix: Wire | None = None
-    """A rendered request of the model's own provider. Treat it as read-only."""
+    """A rendered request for the model's own provider. Treat it as read-only."""
     deadline_seconds: float = 60.0
-    """For the whole call, retries included."""
+    """Time limit of the whole call, including retries."""
     seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """What a model answered."""
+    """The reply of a model."""
 
     text: str
     ended: ReplyEnd = "complete"
     usage: TokenUsage | None = None
-    """None: the provider does not tell."""
+    """Tokens of the call, or None if the provider does not report them."""
 
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """A model; safe with threads."""
+    """A chat model; safe with threads."""
 
     @property
     def name(self) -> str: ...
 
     def reply(self, request: ChatRequest) -> ChatReply:
-        """Answer; raises `ModelUnavailable`."""
+        """Answer the request. Raises `ModelUnavailable`."""
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
-        """The same for async callers."""
+        """Answer the request, for async callers."""
 
 
 def charged_to(model: ChatModel, **accounts: str | None) -> ChatModel:
-    """The model on these accounts (tenant, session, night, suite), as `GovernedModel` has them; else itself."""
+    """Return the model that charges these accounts (tenant, session, night, suite), or itself if it keeps none."""
     charged: Any = getattr(model, "charged", None)
     return model if charged is None else charged(**accounts)
 
 
 def task_of(model: ChatModel) -> ChatModel:
-    """The model for one task, whose calls share a bound on tokens; itself where it keeps none."""
+    """Return the model for one task, whose calls share a limit of tokens, or the model itself if it has no limit."""
     task: Any = getattr(model, "task", None)
     return model if task is None else task()
 
@@ -123,7 +123,7 @@ _NO_ANSWER = {"length": "it was cut off", "refused": "it was refused", "other": 
 
 
 def read_json(text: str) -> object:
-    """The JSON value of a model's text; raises `ValueError` for anything else, and for a key that stands there twice.
+    """Parse a model's text as JSON. Raises `ValueError` for invalid JSON and for a repeated key.
 
     >>> read_json('{"selected": [], "selected": ["§9"]}')
     Traceback (most recent call last):
@@ -140,7 +140,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def whole_text(reply: ChatReply) -> str:
-    """The text of a reply that is whole, without a Markdown fence around all of it; raises `InputError`.
+    """Return the text of a complete reply without a Markdown fence around it. Raises `InputError` if it is incomplete.
 
     >>> whole_text(ChatReply(text="```json\\n{}\\n```"))
     '{}'

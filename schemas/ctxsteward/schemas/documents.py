@@ -1,18 +1,18 @@
-"""Published documents: what an envelope, its seal, a selection, a handoff and an outcome look like outside the process.
+"""Published documents: the JSON forms of an envelope, its seal, a selection, a handoff and an outcome.
 
-`EnvelopeDocument` is the form that `Envelope.document()` gives and that stores, the command line and the HTTP service
-show; `SelectionLog` says which originals were recalled for a user turn, which were not, and why. Both refuse fields
-they do not know. Tokens are the builder's own estimates: the builder fills in the numbers.
+`Envelope.document()` returns an `EnvelopeDocument`, which stores, the command line and the HTTP service show. A
+`SelectionLog` lists the originals that were recalled for a user turn, those that were not, and the reasons. Both refuse
+unknown fields. Tokens are the builder's own estimates.
 
-A seal is a code over an envelope's address and where it belongs, made with a tenant's seal key. It carries what is
-needed to judge a payload that it travels with: whose envelope it was, of which session, at which log position, under
-which profile version. It holds no digest, which would answer questions about short texts: content is bound through the
-address, an HMAC of the tenant's. Keys rotate; `key_id` names the one that was used.
+A seal is a code over an envelope's address and its place, made with a tenant's seal key. It has the fields needed to
+check a request that it travels with: tenant, session, log position and profile version of the envelope. It has no
+digest of content, because a digest would reveal short texts. It binds the content through the address, an HMAC under
+the tenant's key. Seal keys rotate; `key_id` names the one that was used.
 
-A handoff is what somebody needs who goes on with a session's work in a new one. An outcome is how a session ended, as
-its application says: it is read from a transcript's metadata and appended to a session's log (`Session.outcome`). It
-holds closed values and no text, so it tells nothing of what was said. The steward learns from what failed and what
-succeeded by `verdict`.
+A handoff has the state of a session's work for the session that continues it. An outcome is the application's report
+how a session ended. It is read from a transcript's metadata or appended to a session's log (`Session.outcome`). It has
+closed values and no text, so it reveals no words of the session. The steward learns from failures and successes by
+`verdict`.
 
 Source: the layered-envelope design (sections, reports), the auto-context design (selection log) and the continuity
 design (handoff summaries)."""
@@ -30,7 +30,7 @@ from .summary import CompressionReport, HandoffSection, SummaryOrigin
 
 REF_PATTERN = r"^§[1-9][0-9]{0,11}(\.[1-9][0-9]{0,3})?$"
 RefText = Annotated[str, Field(pattern=REF_PATTERN)]
-"""A reference as it is written: ``§128`` or ``§128.2``."""
+"""A reference as text: ``§128`` or ``§128.2``."""
 Tokens = Annotated[int, Field(ge=0)]
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 Metric = Annotated[
@@ -47,15 +47,15 @@ class _Document(FrozenModel):
 
 
 class SealDocument(FrozenModel):
-    """Who sealed which envelope with which key."""
+    """The seal of an envelope: its code, the key, and the place of the envelope."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     alg: Literal["HMAC-SHA-256"]
     key_id: Annotated[str, Field(min_length=1, max_length=64)]
-    """Which of the tenant's seal keys."""
+    """Id of the tenant's seal key."""
     mac: Hex
-    """Over all other fields but `alg`, each length-prefixed."""
+    """HMAC over all other fields except `alg`, each length-prefixed."""
     schema_version: Annotated[int, Field(ge=1)]
     renderer_version: Annotated[int, Field(ge=1)]
     tenant: str
@@ -63,22 +63,22 @@ class SealDocument(FrozenModel):
     profile_version: str | None
     """Address of the profile in force; null without a profile."""
     position: Annotated[int, Field(ge=0)]
-    """Log position the envelope was built at."""
+    """Log position at which the envelope was built."""
     address: Hex
-    """The envelope's address: covers its sections, their order, tokens, budgets and tools."""
+    """The envelope's address, which covers its sections, their order, tokens, budgets and tools."""
 
 
 class FragmentDocument(_Document):
-    """One piece of a section, in the order in which the model sees it."""
+    """One fragment of a section, in the order in which the model sees it."""
 
     kind: FragmentKind
     name: str | None
-    """Block or note it holds; null where it has no name."""
+    """Name of its block or note; null if it has none."""
     refs: tuple[RefText, ...]
-    """Originals it shows or cites, in ordinal order."""
+    """Originals that it shows or cites, in ordinal order."""
     tokens: Tokens
     text: str
-    """For people: labels and texts; the provider's bytes come from rendering."""
+    """Labels and texts for people; rendering makes the provider's bytes."""
 
 
 class SectionDocument(_Document):
@@ -89,7 +89,7 @@ class SectionDocument(_Document):
     overflow_tokens: Tokens
     """What must stay verbatim beyond the budget; 0 where it fits."""
     epoch: Tokens
-    """How often the section's bytes have changed in this session."""
+    """Number of changes of the section's bytes in this session."""
     content: tuple[FragmentDocument, ...]
 
 
@@ -103,11 +103,11 @@ class SectionsDocument(_Document):
 
 
 class EnvelopeDocument(_Document):
-    """What one model call was shown, section by section, and what happened on the way."""
+    """The input of one model call by section, with reports and findings of its build."""
 
     schema_version: Literal[1]
     address: str
-    """Covers version, tenant, session, profile version and sections; not reports, findings, metrics, seal."""
+    """Address of version, tenant, session, profile version and sections, without reports, findings, metrics, seal."""
     tenant: str
     session: str
     profile_version: str | None
@@ -117,9 +117,9 @@ class EnvelopeDocument(_Document):
     """Compactions that this build made."""
     findings: tuple[Finding, ...]
     metrics: dict[str, Metric]
-    """Figures by name: tokens, counts, and milliseconds where a name ends in `_ms`."""
+    """Figures by name: tokens, counts, and milliseconds if the name ends in `_ms`."""
     seal: SealDocument | None
-    """Signature over the address; null where the store does not seal."""
+    """Seal over the address; null if the store does not seal."""
 
 
 class SelectionCandidate(_Document):
@@ -127,9 +127,9 @@ class SelectionCandidate(_Document):
 
     ref: RefText
     score: Figure
-    """Comparable within one selection only; higher is better."""
+    """Score, comparable only within one selection; higher is better."""
     signals: dict[str, Figure]
-    """What the score was made of, by name."""
+    """Parts of the score, by name."""
     in_: bool = Field(validation_alias="in", serialization_alias="in")
     """Whether it was selected."""
     why: str
@@ -141,16 +141,16 @@ class SelectionFact(_Document):
     id: str
     audience: Literal["user", "project", "session"]
     score: Figure
-    """Comparable within one selection only; higher is better."""
+    """Score, comparable only within one selection; higher is better."""
     signals: dict[str, Figure]
-    """What the score was made of, by name."""
+    """Parts of the score, by name."""
     in_: bool = Field(validation_alias="in", serialization_alias="in")
     """Whether it was shown."""
     why: str
 
 
 class SelectionLog(_Document):
-    """Which originals were chosen for a model call, and what was passed over.
+    """The originals that were chosen for a model call, and those that were not.
 
     >>> candidate = SelectionCandidate(ref="§4", score=0.5, signals={"recency": 0.5}, in_=True, why="ranked")
     >>> candidate.model_dump()["in"]
@@ -160,28 +160,28 @@ class SelectionLog(_Document):
     selection_type: SelectionType
     """recall: for a user turn; intra_phase: inside a phase; inter_phase: from earlier phases."""
     strategy: str
-    """The one that ranked; another than was asked for where that one stood aside."""
+    """Strategy that ranked; differs from the requested one if that could not rank."""
     full_history_size: Annotated[int, Field(ge=0)]
-    """Messages there were."""
+    """Number of all messages."""
     context_size: Annotated[int, Field(ge=0)]
-    """Messages that were chosen."""
+    """Number of chosen messages."""
     masked_count: Annotated[int, Field(ge=0)]
-    """Messages whose tool results are shown as one line."""
+    """Number of messages whose tool results are shown as one line."""
     anchor_refs: tuple[RefText, ...]
-    """Chosen because they must be there, not by their score."""
+    """Originals chosen because they must be there, not by their score."""
     selected_refs: tuple[RefText, ...]
     tokens_saved: int
-    """Tokens of the full history less tokens of what was chosen."""
+    """Tokens of the full history minus tokens of the chosen messages."""
     candidates: tuple[SelectionCandidate, ...]
-    """Best first."""
+    """Candidates, best first."""
     reasoning: str | None = None
-    """Of the strategy, in a model's words; null where none was asked."""
+    """A model's reasons for its choice; null if no model chose."""
     facts: tuple[SelectionFact, ...] = ()
-    """Best first; facts of the session's own user, project and self alone."""
+    """Facts about the session's own user, about its project and about itself, best first."""
 
 
 class HandoffLine(FrozenModel):
-    """One line that a model wrote, and that holds against the messages it rests on."""
+    """One line that a model wrote and that was checked against the cited messages."""
 
     section: HandoffSection
     text: Annotated[str, Field(min_length=1, max_length=600)]
@@ -189,19 +189,19 @@ class HandoffLine(FrozenModel):
 
 
 class HandoffSummary(FrozenModel):
-    """Where a piece of work stands."""
+    """The state of a session's work, for the session that continues it."""
 
     LATER: ClassVar[frozenset[str]] = frozenset(("lines", "origin"))
 
     schema_version: Literal[1] = 1
     generated_at: Timestamp | None = None
     session: str
-    """Whose log holds all of it; references lead there."""
+    """Session with the whole log, in which references resolve."""
     task_title: str
     goal: str
-    """The task as it was set."""
+    """The task as the user gave it."""
     current_hat: str | None = None
-    """The role, or the cascade's phase; null: there is none."""
+    """Current role, or the cascade's phase; null without one."""
     branch: str | None = None
     head_commit: str | None = None
     plan: str = ""
@@ -217,28 +217,28 @@ class HandoffSummary(FrozenModel):
     last_action: str = ""
     continuation_prompt: str
     lines: tuple[HandoffLine, ...] = ()
-    """By a model, section by section; empty: none was asked, or none of its lines holds."""
+    """A model's valid lines by section; empty if no model was called or no line is valid."""
     origin: SummaryOrigin | None = None
-    """What a model had to do with them; null: none was asked."""
+    """The model's part in the lines; null if no model was called."""
 
 
 FULL_REWARD = 1.0
-"""A task's whole reward; less is no success."""
+"""The full reward of a task; less is not a success."""
 
 
 class Outcome(FrozenModel):
-    """What is known of how a session ended; None: not told."""
+    """The reported end of a session; a field is None if it was not reported."""
 
     succeeded: StrictBool | None = None
-    """Whether its task was solved, as somebody has judged; it outweighs all other signs."""
+    """Whether the task was solved, in somebody's judgement; it overrides all other fields."""
     reward: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
-    """Of an environment or a scorer; `FULL_REWARD` or more is success."""
+    """Reward of an environment or a scorer; `FULL_REWARD` or more is success."""
     thumbs: Literal["up", "down"] | None = None
-    """What its user pressed; no success by itself, for anybody can press it."""
+    """The user's rating; "up" alone is not a success, because anybody can press it."""
     resolved: StrictBool | None = None
-    """Whether its matter was settled."""
+    """Whether the user's matter was settled."""
     escalated: StrictBool | None = None
-    """Whether it went on to a person or a higher desk; that it did not says nothing."""
+    """Whether the session was passed on to a person or a higher desk; False does not mean success."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -248,7 +248,7 @@ class Outcome(FrozenModel):
 
     @property
     def verdict(self) -> bool | None:
-        """Whether it succeeded; None where nothing says so, or signs contradict each other.
+        """Whether the session succeeded; None if the fields do not say so or contradict each other.
 
         >>> Outcome(reward=1.0).verdict, Outcome(resolved=True, thumbs="down").verdict, Outcome(escalated=False).verdict
         (True, None, None)
@@ -265,11 +265,11 @@ class Outcome(FrozenModel):
         ]
         told = {sign for sign in signs if sign is not None}
         if self.reward is None and self.resolved is None:
-            told.discard(True)  # thumbs alone
+            told.discard(True)  # thumbs up alone is not a success
         return told.pop() if len(told) == 1 else None
 
     def then(self, later: Outcome) -> Outcome:
-        """Both; of what both tell, the later one counts.
+        """Combine two outcomes; a field of the later one takes precedence.
 
         >>> Outcome(reward=0.0).then(Outcome(thumbs="up", reward=1.0)) == Outcome(thumbs="up", reward=1.0)
         True

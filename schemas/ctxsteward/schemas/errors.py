@@ -1,11 +1,11 @@
 """The errors that this package raises on purpose.
 
-Every message says what happened, the numbers, and what to do. None shows the password of a URI.
+Every message says what happened, the numbers, and what to do. No message shows the password of a URI.
 
-A URI is whatever holds ``://``, up to white space, or looks like one that lost it (`shown_uri` shows one by itself).
-Hidden are the password of ``user:password@host``, whole or cut short, everything before the ``@`` of an http address (a
-token often stands there alone), and values of query keys whose names say that they are secret. What is doubtful is
-hidden. Linear in the text. Source: RFC 3986, 3.2.1.
+A word with ``://``, or one that looks like a URI without it, counts as a URI (`shown_uri` formats a single URI).
+`without_secrets` hides the password of ``user:password@host``, complete or cut short, everything before the ``@`` of an
+http address (often a token alone), and values of query keys with names of secrets. In doubt it hides. It takes linear
+time. Source: RFC 3986, 3.2.1.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SECRET = ("pass", "pwd", "secret", "token", "credential", "signature", "api_key
 _OPENING = "'\"`([{<"
 _CLOSING = "'\"`)]}>.,;:"
 _NO_PASSWORD = re.compile(r"[0-9]*|PORT")
-"""A port, or the word for one in a hint."""
+"""A port, or the word for a port in a hint."""
 
 
 class ContextError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
     def __init__(self, *said: object) -> None:
         super().__init__(*(without_secrets(one) if isinstance(one, str) else one for one in said))
@@ -38,11 +38,11 @@ class ContextError(Exception):
 
 
 class InputError(ContextError, ValueError):
-    """The input of a caller or of a file is at fault, not the program; the command line exits 2."""
+    """Invalid input of a caller or in a file; the command line exits with 2."""
 
 
 class InvalidMessage(InputError):
-    """A dict that no provider would take as a message."""
+    """A dict that no provider would accept as a message."""
 
     def __init__(self, field: str, found: str, expected: str) -> None:
         self.field: str = field
@@ -52,7 +52,7 @@ class InvalidMessage(InputError):
 
 
 class InvalidDocument(InputError):
-    """A file that cannot be used; `where` is a line, an index or the path of a key, empty for the file as a whole."""
+    """An unusable file; `where` is a line, an index or the path of a key, or empty for the whole file."""
 
     def __init__(self, source: str, where: str, found: str, hint: str) -> None:
         self.source: str = source
@@ -68,15 +68,15 @@ class InvalidTranscript(InvalidDocument):
 
 
 class InvalidProfile(InvalidDocument):
-    """A profile that cannot be used; `where` is the dotted path, such as ``policies.refunds``."""
+    """An unusable profile; `where` is the dotted path, such as ``policies.refunds``."""
 
 
 class InvalidCascade(InvalidDocument):
-    """A cascade's configuration that cannot be used; `where` is the path, such as ``phases[1].context.from[0]``."""
+    """An unusable cascade configuration; `where` is the path, such as ``phases[1].context.from[0]``."""
 
 
 class InvalidBudget(InputError):
-    """A budget or a fraction out of its range."""
+    """A budget or a fraction outside its range."""
 
     def __init__(self, field: str, found: object, expected: str) -> None:
         self.field: str = field
@@ -86,7 +86,7 @@ class InvalidBudget(InputError):
 
 
 class InvalidReference(InputError):
-    """Text that is no reference, or one to more than one thing."""
+    """Text that is not a reference, or an ambiguous reference."""
 
     def __init__(self, text: str, hint: str = "write §128, 128, §128.2, tool:3 or meta:ID") -> None:
         self.text = text
@@ -94,7 +94,7 @@ class InvalidReference(InputError):
 
 
 class Unapproved(InputError):
-    """A change of a profile in force that did not come through drift report, evals and approvals."""
+    """A change of a profile in force without the drift report, evals and approvals that it needs."""
 
     def __init__(self, profile: str, version: int, found: str) -> None:
         self.profile: str = profile
@@ -107,7 +107,7 @@ class Unapproved(InputError):
 
 
 class InputTooLarge(InputError):
-    """Refused by a cap before it was parsed."""
+    """Input that exceeds a size limit and was not parsed."""
 
     def __init__(self, what: str, size_bytes: int, cap_bytes: int) -> None:
         self.what: str = what
@@ -119,7 +119,7 @@ class InputTooLarge(InputError):
 
 
 class UnknownModel(InputError):
-    """No encoding and window are known for this model."""
+    """A model whose encoding and window are not known."""
 
     def __init__(self, model: str, known: tuple[str, ...]) -> None:
         self.model: str = model
@@ -135,7 +135,7 @@ class UnknownModel(InputError):
 
 
 class ReferenceNotFound(ContextError, KeyError):
-    """The reference is well formed but names nothing in this session."""
+    """A well-formed reference to nothing in this session or store."""
 
     def __init__(self, ref: str, session: str, known: str) -> None:
         self.ref: str = ref
@@ -145,9 +145,9 @@ class ReferenceNotFound(ContextError, KeyError):
 
 
 class BudgetExceeded(ContextError):
-    """A head section that is never cut does not fit its fixed budget.
+    """A head section, which is never cut, exceeds its fixed budget.
 
-    `report_id` is the address of a report that says so (`Store.report`), or None if nothing was built.
+    `report_id` is the address of a report about it (`Store.report`), or None if nothing was built.
     """
 
     report_id: str | None = None
@@ -168,7 +168,7 @@ class WindowExceeded(ContextError):
     """The whole request does not fit the model's window."""
 
     def __init__(self, tokens: int, window_tokens: int, output_reserve_tokens: int, head_tokens: int = 0) -> None:
-        """`head_tokens`: what system, static, meta and tools take of `tokens`."""
+        """`head_tokens` is the part of `tokens` that system, static, meta and tools take."""
         self.tokens: int = tokens
         self.window_tokens: int = window_tokens
         self.output_reserve_tokens: int = output_reserve_tokens
@@ -195,11 +195,11 @@ class RulesNotVisible(ContextError):
 
 
 class TokenizerUnavailable(ContextError):
-    """The rank files are missing or differ from the published ones."""
+    """The tokenizer's rank files are missing or differ from the published ones."""
 
 
 class ModelUnavailable(ContextError):
-    """A model gave no answer."""
+    """A model did not answer."""
 
     def __init__(
         self,
@@ -213,20 +213,20 @@ class ModelUnavailable(ContextError):
         self.model: str = model
         self.why: str = why
         self.is_passing: bool = is_passing
-        """Asking again may help."""
+        """Whether a repeat may succeed."""
         self.is_billed: bool = is_billed
-        """The provider may bill the try: it may have read the prompt."""
+        """Whether the provider may bill the call, because it may have read the prompt."""
         self.wait_seconds: float | None = wait_seconds
-        """As long as the provider asks to wait before the next try."""
+        """Wait before the next call that the provider asks for, or None."""
         super().__init__(f"model {model}: {why}")
 
 
 class StoreError(ContextError):
-    """The store could not do what was asked."""
+    """The store could not carry out a call."""
 
 
 class Conflict(StoreError):
-    """Somebody else appended at this log position first."""
+    """Another writer appended at this log position first."""
 
     def __init__(self, session: str, position: int, text: str | None = None) -> None:
         self.session: str = session
@@ -235,7 +235,7 @@ class Conflict(StoreError):
 
 
 class VersionTaken(StoreError):
-    """Somebody else committed this version first; read the head and decide again."""
+    """Another writer committed this version first; read the head and decide again."""
 
     def __init__(self, chain: str, number: int) -> None:
         self.chain: str = chain
@@ -257,7 +257,7 @@ class OutcomeUnknown(StoreError):
 
 
 class Fenced(StoreError):
-    """Another writer holds a later epoch."""
+    """Another writer has a later epoch."""
 
     def __init__(self, what: str, epoch: int, newer: int) -> None:
         self.what: str = what
@@ -269,7 +269,7 @@ class Fenced(StoreError):
 
 
 class Backpressure(StoreError):
-    """The write-behind is full."""
+    """The queue of the write-behind is full."""
 
     def __init__(self, waiting_bytes: int, cap_bytes: int) -> None:
         self.waiting_bytes: int = waiting_bytes
@@ -281,7 +281,7 @@ class Backpressure(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The object store does not answer, or refuses us."""
+    """The object store does not answer, or refuses access."""
 
 
 class ObjectMissing(StoreError):
@@ -293,7 +293,7 @@ class ObjectMissing(StoreError):
 
 
 class Erased(StoreError, KeyError):
-    """What was asked for has been forgotten on purpose."""
+    """The requested content was erased on purpose."""
 
     def __init__(self, what: str, *, who: str, when: str, why: str) -> None:
         self.what: str = what
@@ -305,7 +305,7 @@ class Erased(StoreError, KeyError):
 
 
 class UnsupportedVersion(StoreError):
-    """A document of a later major version than this program knows."""
+    """A document of a later major version than this program can read."""
 
     def __init__(self, what: str, found: object, known: int) -> None:
         self.what: str = what
@@ -315,11 +315,11 @@ class UnsupportedVersion(StoreError):
 
 
 class StoreLocked(StoreError):
-    """Another process holds the journal for longer than we wait."""
+    """Another process locked the journal for too long."""
 
 
 class Damaged(StoreError):
-    """A stored record is not what its address says."""
+    """A stored record does not match its address or code."""
 
 
 _counting = threading.Lock()
@@ -327,16 +327,16 @@ _violations: Counter[str] = Counter()
 
 
 def count_violation(name: str) -> None:
-    """Count one refused document of this published schema."""
+    """Count a refused document of this published schema."""
     with _counting:
         _violations[name] += 1
 
 
 @contextmanager
 def counted(name: str) -> Iterator[None]:
-    """Count what is refused inside: an `InputError`, or pydantic's `ValidationError`; both are `ValueError`s.
+    """Count a refusal in the block: an `InputError` or pydantic's `ValidationError`, which both are `ValueError`s.
 
-    `publish.validate` counts by itself; code that reads a value with the schema's own model wraps the reading in this.
+    `publish.validate` counts by itself. Code that reads a value with the schema's own model uses this.
     """
     try:
         yield
@@ -346,13 +346,13 @@ def counted(name: str) -> Iterator[None]:
 
 
 def violations() -> dict[str, int]:
-    """How many values of each schema were refused in this process; telemetry reports them."""
+    """Return the number of values of each schema that this process refused; telemetry reports it."""
     with _counting:
         return dict(_violations)
 
 
 def without_secrets(text: str) -> str:
-    """The text with the secrets of all URIs in it hidden.
+    """Return the text with the secrets of all its URIs hidden.
 
     >>> without_secrets("cannot reach postgresql://ann:hunter2@db/cards?sslmode=require")
     'cannot reach postgresql://ann:***@db/cards?sslmode=require'
@@ -368,10 +368,10 @@ MAX_SHOWN_URI_CHARS = 200
 
 
 def shown_uri(uri: str) -> str:
-    """A URI for an error or a report, however it is mistyped: nothing of it that could be a password or a key.
+    """Return a URI, even a mistyped one, for an error or a report, without anything that could be a password or key.
 
-    Shown are the scheme, a user after ``//``, the host and the path; never a query. Where it is not sure what is what,
-    everything between the scheme and the last ``@`` is hidden.
+    It shows the scheme, a user after ``//``, the host and the path, and never a query. If the parts are not certain, it
+    hides everything between the scheme and the last ``@``.
 
     >>> shown_uri("postgresql:ann:hunter2@db/cards"), shown_uri("s3:/AKIA:hunter2@bucket?x=1"), shown_uri("file:store")
     ('postgresql:***@db/cards', 's3:/***@bucket', 'file:store')
@@ -401,7 +401,7 @@ def shown_uri(uri: str) -> str:
 
 
 def _shown(word: str) -> str:
-    """A word with a URI in it, or several: an endpoint stands in the query of another."""
+    """Hide the secrets in a word with one or several URIs, such as an endpoint in the query of another URI."""
     if "://" not in word:
         return _mistyped(word)
     scheme, *rests = word.split("://")
@@ -413,7 +413,7 @@ def _shown(word: str) -> str:
 
 
 def _mistyped(word: str) -> str:
-    """A word that may be a URI without its ``://``: a scheme or a slash stands before ``user:password@host``."""
+    """Hide the password in a word that may be a URI without ``://``: a scheme or slash, then ``user:password@host``."""
     before, _at, host = word.rpartition("@")
     name, colon, _ = before.partition(":")
     is_uri = bool(colon) and (before.count(":") > 1 or "/" in before or "\\" in before)
@@ -421,14 +421,14 @@ def _mistyped(word: str) -> str:
 
 
 def _without_password(rest: str, *, is_http: bool) -> str:
-    """What stands behind the scheme of a URI."""
+    """Hide the secrets in the part of a URI after the scheme."""
     if "=" in rest:
         rest = _PAIR.sub(_hidden_if_secret, rest)
     authority = _AUTHORITY_END.split(rest, maxsplit=1)[0]
     before, at, host = rest.rpartition("@")
     if "@" in authority and is_http:
         return f"{HIDDEN}@{host}"
-    name = before if "@" in authority else authority.rpartition("]")[2]  # behind an IPv6 address a port may stand
+    name = before if "@" in authority else authority.rpartition("]")[2]  # a port may follow an IPv6 address
     user, colon, password = name.partition(":")
     is_host = name is not before and (not at or is_http)
     if not colon or (is_host and _NO_PASSWORD.fullmatch(password.rstrip(_CLOSING))):

@@ -1,13 +1,13 @@
-"""What a run of an eval suite came to: figures with intervals, gates, misses, and what would reproduce it.
+"""The result of a run of an eval suite: figures with intervals, gates, misses, and the command to reproduce it.
 
-A figure is over scenarios; `value` is None where nothing could be scored, which no gate takes for a pass. Rates lie in
-0..1. Times are CPU seconds of the processes that played the scenarios. Nothing here names a user or holds a transcript
-but for scenarios' own made-up words in `why`.
+A figure is computed over scenarios. Its `value` is None if nothing could be scored; then no gate passes. Rates lie in
+0..1. Times are CPU seconds of the processes that played the scenarios. A result names no user and contains no
+transcript, except invented words of scenarios in `why`.
 
-A gate ends in one of four verdicts: ``passed``, the figure and all of its interval hold the bound; ``failed``, nothing
-of them does; ``undecided``, the bound lies inside the interval; ``unscored``, there is no figure. Promises and point
-gates ask no interval (`ctxsteward.evals.suites.gates`). Results of earlier versions lack the fields named in `LATER`:
-their gates had passed or failed.
+A gate has one of four verdicts: ``passed`` if the figure and its whole interval meet the bound, ``failed`` if neither
+the figure nor any of its interval does, ``undecided`` if the bound lies inside the interval, ``unscored`` if there is
+no figure. Promises and point gates need no interval (`ctxsteward.evals.suites.gates`). Results of earlier versions lack
+the fields in `LATER`; their gates had only passed or failed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Verdict = Literal["passed", "failed", "undecided", "unscored"]
 
 
 class ScenarioPart(NamedTuple):
-    """What one scenario gives to a figure: a sum over so many checks."""
+    """One scenario's part of a figure: a sum, and the number of checks."""
 
     total: float
     checks: int
@@ -39,25 +39,25 @@ class MetricResult(FrozenModel):
     better: Literal["higher", "lower"]
     unit: str
     value: float | None
-    """None: nothing could be scored."""
+    """The figure, or None if nothing could be scored."""
     low: float | None
-    """Of the interval at 95 %; None where it has none."""
+    """Lower end of the 95 % interval, or None without an interval."""
     high: float | None
     method: Literal["wilson", "student", "bootstrap"] | None
-    """How the interval was made; `bootstrap` in results of earlier versions."""
+    """Method of the interval; `bootstrap` in results of earlier versions."""
     checks: int = Field(ge=0)
     scenarios: int = Field(ge=0)
-    """Those that gave at least one check."""
+    """Number of scenarios with at least one check."""
     unscored: dict[str, int]
-    """Checks that could not be made, by reason."""
+    """Number of checks that could not be made, by reason."""
     distinct: int | None = Field(default=None, ge=0)
-    """Distinct things that were checked (an aim, a planted value, a tool result); None where checks name none."""
+    """Number of distinct things checked (an aim, a planted value, a tool result); None if checks name none."""
     distinct_value: float | None = None
-    """The rate with each thing counted once: as the share of its own checks that held."""
+    """The rate with each distinct thing counted once, as the share of its own checks that held."""
     within_sd: float | None = Field(default=None, ge=0)
     """Standard deviation between repeats of one scenario; None without repeats."""
     between_sd: float | None = Field(default=None, ge=0)
-    """Between scenarios, without what chance within them adds; None of a single scenario."""
+    """Standard deviation between scenarios, without the part due to chance within them; None for one scenario."""
 
 
 class GateResult(FrozenModel):
@@ -66,26 +66,26 @@ class GateResult(FrozenModel):
     LATER = frozenset(("verdict", "fails_run", "promise", "detects"))
     metric: str
     rule: str
-    """As the gate file has it: ``below 0.05``."""
+    """The rule in the gate file, such as ``below 0.05``."""
     value: float | None
     passed: bool
     """Whether the verdict is `passed`."""
     why: str
-    """Empty where it passed."""
+    """Reason of the verdict; empty if the gate passed."""
     verdict: Verdict = "undecided"
     fails_run: bool = False
-    """Whether the run fails by it: it failed, or is undecided and the gate file does not allow that."""
+    """Whether it fails the run: it failed, or is undecided and the gate file does not allow that."""
     promise: bool = False
-    """Whether a single counterexample breaks it."""
+    """Whether a single counterexample breaks the gate."""
     detects: float | None = None
-    """The smallest true shortfall from the bound that fails the gate with a probability of 80 % in so many scenarios;
-    of a promise, the share of scenarios that must hold a counterexample. None: no shortfall does, or none can be
-    given."""
+    """The smallest true shortfall from the bound that fails the gate with a probability of 80 % in this number of
+    scenarios; for a promise, the share of scenarios that must have a counterexample. None if no shortfall does, or it
+    is unknown."""
 
     @model_validator(mode="before")
     @classmethod
     def _earlier(cls, values: Any) -> Any:
-        """In a result of an earlier version a gate had passed or failed, and only a failed one failed the run."""
+        """Add the verdict, passed or failed, to a gate of an earlier version; only a failed one fails the run."""
         if not isinstance(values, dict):
             return values
         if "verdict" not in values and isinstance(values.get("passed"), bool):
@@ -111,22 +111,22 @@ class EvalMiss(FrozenModel):
 
 
 class RatingTable(NamedTuple):
-    """How often two raters gave which answers."""
+    """Counts of the answers of two raters."""
 
     both_yes: int
     first_yes: int
-    """And the second said no."""
+    """Number of cases in which the first said yes and the second no."""
     second_yes: int
     both_no: int
 
     @property
     def agree(self) -> float:
-        """The share of pairs in which both said the same."""
+        """The share of pairs with equal answers."""
         return (self.both_yes + self.both_no) / sum(self)
 
     @property
     def kappa(self) -> float | None:
-        """Agreement beyond that of chance, 1 at most (Cohen 1960); None where both gave but one and the same answer.
+        """Agreement beyond chance, at most 1 (Cohen 1960); None if both always gave the same one answer.
 
         >>> round(RatingTable(20, 5, 10, 15).kappa, 3)
         0.4
@@ -139,7 +139,7 @@ class RatingTable(NamedTuple):
         return (self.agree - by_chance) / (1 - by_chance)
 
     def note(self, first: str, second: str) -> str:
-        """Where a rater gave but one answer: why kappa is undefined, or 0 whatever was said; else empty."""
+        """Return why kappa is undefined or 0 if a rater always gave one answer; else ""."""
         pairs = sum(self)
         if pairs in (self.both_yes, self.both_no):
             return f"both say {'yes' if self.both_yes else 'no'} every time: kappa is undefined"
@@ -150,41 +150,41 @@ class RatingTable(NamedTuple):
 
 
 class RaterAgreement(FrozenModel):
-    """How far two raters agree; a model with itself: between repeats over the same text."""
+    """The agreement of two raters, or of a model with itself between repeats over the same text."""
 
     first: str
-    """``code``, ``label`` or the name of a model."""
+    """Name of the first rater: ``code``, ``label`` or a model."""
     second: str
     cases: int = Field(ge=1)
-    """Asks that both answered; the table has each of their repeats."""
+    """Number of asks that both answered; the table counts each of their repeats."""
     table: RatingTable
     agree: float
     """Raw agreement, 0..1."""
     kappa: float | None
-    """Cohen's; None: undefined."""
+    """Cohen's kappa, or None if it is undefined."""
     note: str
-    """Why it is undefined, or says nothing; else empty."""
+    """Reason why kappa is undefined or meaningless; else empty."""
     differing: int
     differ: tuple[str, ...]
-    """Where they differ, the first few: scenario, place, question, and what each said."""
+    """The first few differences: scenario, place, question, and both answers."""
 
 
 class ModelUsage(FrozenModel):
-    """What one model judge was asked, and what that cost."""
+    """The calls of one model judge and their cost."""
 
     model: str
     calls: int
     verdicts: int
     unscored: dict[str, int]
-    """Cases without a verdict, by reason."""
+    """Number of cases without a verdict, by reason."""
     tokens_in: int
     tokens_out: int
     cost: float | None
-    """In the currency of the suite's prices; None: it has no price for the model."""
+    """Cost in the currency of the suite's prices, or None if the suite has no price for the model."""
 
 
 class ModelJudging(FrozenModel):
-    """What raters came to: usage of each model judge, agreement of each two raters."""
+    """The ratings of a run: usage of each model judge, and agreement of each pair of raters."""
 
     prompt_version: int
     models: tuple[ModelUsage, ...]
@@ -199,17 +199,17 @@ class EvalResult(FrozenModel):
     suite: str
     about: str
     product: str
-    """Name and version of what ran: ``ctxsteward 0.1.0``."""
+    """Name and version of the product: ``ctxsteward 0.1.0``."""
     when: str
-    """ISO 8601."""
+    """Time of the run in ISO 8601."""
     revision: str | None
-    """Of the user's own repository, where it was told."""
+    """Revision of the user's own repository, if given."""
     split: Literal["docs", "ci", "sealed"]
     setup: dict[str, str | int | float | None]
     """Settings of the builder under test, by name."""
     scenarios: int
     long_scenarios: int
-    """Of 200 turns and more."""
+    """Number of scenarios with at least 200 turns."""
     turns: int
     messages: int
     builds: int
@@ -217,16 +217,16 @@ class EvalResult(FrozenModel):
     metrics: tuple[MetricResult, ...]
     gates: tuple[GateResult, ...]
     passed: bool
-    """No gate fails the run and no scenario broke off."""
+    """Whether no gate fails the run and no scenario ended in an error."""
     errors: dict[str, str]
-    """Scenarios that broke off, by id."""
+    """Errors that ended a scenario, by its id."""
     misses: tuple[EvalMiss, ...]
-    """The first few of each figure."""
+    """The first few misses of each figure."""
     reproduce: str
     """Command that makes this result again; with ``--only ID`` a single scenario."""
     scenario_ids: tuple[str, ...] = ()
-    """Which scenarios were played, in order; empty in results of earlier versions."""
+    """Ids of the played scenarios, in order; empty in results of earlier versions."""
     by_scenario: dict[str, dict[str, ScenarioPart]] = Field(default_factory=dict)
-    """By figure and id of the scenario: the sum of its checks, and how many they were."""
+    """Sum and number of the checks, by figure and id of the scenario."""
     judging: ModelJudging | None = None
-    """None: no case was rated by anybody."""
+    """Ratings, or None if no case was rated."""

@@ -1,4 +1,4 @@
-"""A suite that a team brings: conversations, what is asked at places of them, and what an answer must be shown.
+"""A suite that a team writes: conversations, questions at places in them, and the values that must be shown.
 
     schema_version: 1
     name: support-desk
@@ -10,11 +10,11 @@
       orders_shown: {at_least: 0.9}
       stale: {at_most: 0}
     scenarios: conversations.jsonl     # a `SuiteScenario` a line; or a list of them here
-    asks:                              # beside those that stand in the scenarios themselves
+    asks:                              # in addition to those in the scenarios themselves
       - {scenario: refund-7, after: 40, question: Which order was it?, wants: [W-1047], of: [3], metric: orders_shown}
 
 Places of messages count from 1. Code that reads such a file maps pydantic's `ValidationError` to the place in it, and
-checks what one part may say of another: ids, figures, places.
+checks the references between its parts: ids, figures, places.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .frozen import FrozenModel
 SCHEMA_VERSION = 1
 MAX_BUDGET_TOKENS = 10_000_000
 MAX_VALUES = 100
-"""Of one ask."""
+"""Most values of one ask."""
 
 SuiteName = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9-]{0,59}$")]
 ScenarioName = Annotated[StrictStr, Field(pattern=r"^[A-Za-z0-9_.-]{1,120}$")]
@@ -36,47 +36,47 @@ FigureName = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
 Line = Annotated[StrictStr, Field(min_length=1, max_length=2_000, pattern=r"\S")]
 Values = Annotated[tuple[Line, ...], Field(max_length=MAX_VALUES)]
 Place = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
-"""Of a message, from 1."""
+"""Place of a message, from 1."""
 Tokens = Annotated[StrictInt, Field(ge=50, le=MAX_BUDGET_TOKENS)]
 Price = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)]
 Bound = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class SuiteMetric(FrozenModel):
-    """A figure that asks count for."""
+    """A figure to which asks contribute."""
 
     name: FigureName
     about: Line
-    """One sentence: what is counted."""
+    """One sentence that says what is counted."""
     kind: Literal["rate", "mean", "count"] = "rate"
-    """rate: share of asks with all that is wanted; mean: share of what is wanted; count: of what is wanted, missing."""
+    """rate: share of asks with all wanted values; mean: share of wanted values; count: number of missing ones."""
     better: Literal["higher", "lower"] = "higher"
-    """lower: what is wanted must not be shown; a count is always better lower."""
+    """lower: wanted values must not be shown; a count is always better lower."""
 
 
 class FigureGate(FrozenModel):
-    """What a figure is held to: one rule or several, over its 95 % interval, the figure alone, or one end."""
+    """The bound of a figure: one rule or several for its 95 % interval, for the figure alone, or for one end."""
 
     below: Bound | None = None
     at_most: Bound | None = None
     at_least: Bound | None = None
     above: Bound | None = None
     scenarios: Annotated[StrictInt, Field(ge=1)] | None = None
-    """In a run of so many conversations, and more, the figure alone is held to the rule and not its interval."""
+    """Number of conversations in a run from which on only the figure, not its interval, must meet the rule."""
     low: StrictBool = False
     high: StrictBool = False
 
 
 class TokenPrices(FrozenModel):
-    """What a model costs, in any one currency."""
+    """The prices of a model, in any one currency."""
 
     input_per_million: Price
-    """For a million tokens that it reads."""
+    """Price of a million tokens that the model reads."""
     output_per_million: Price
-    """For a million that it writes."""
+    """Price of a million tokens that the model writes."""
 
     def of(self, tokens_in: int, tokens_out: int) -> float:
-        """The price of a call.
+        """Return the price of a call.
 
         >>> TokenPrices(input_per_million=2.0, output_per_million=8.0).of(1_000, 500)
         0.006
@@ -85,55 +85,55 @@ class TokenPrices(FrozenModel):
 
 
 class SuiteJudge(FrozenModel):
-    """How it is judged."""
+    """The judging of a suite."""
 
     kind: Literal["code", "model"] = "code"
-    """code: values are looked for in what would be sent, and a model is asked where an ask says so; model: each ask is
-    put to model judges as well. Which models, `evals run --judge-model` says: a file alone sends nothing anywhere."""
+    """code: values are searched in the request, and only asks with a `judge` go to a model; model: model judges answer
+    each ask, too. `evals run --judge-model` names the models, so that a file alone sends nothing anywhere."""
     stale: Literal["alone", "always"] = "alone"
-    """An outdated value counts where what is wanted is not shown beside it, or wherever it is shown."""
+    """alone: an outdated value counts only if the wanted values are not shown with it; always: wherever it is shown."""
     cached_price: Annotated[float, Field(ge=0, le=1, strict=True, allow_inf_nan=False)] = 0.1
-    """Of a token that the provider has cached, against one that it has not; for `cost_ratio`."""
+    """Price of a cached token relative to an uncached one; for `cost_ratio`."""
     prices: Annotated[dict[Line, TokenPrices], Field(max_length=20)] = Field(default={})
-    """Of model judges, by name."""
+    """Prices of model judges, by name."""
     max_calls: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Of all model judges in one run; what is left then is unscored."""
+    """Most calls of all model judges in one run; the remaining cases are unscored."""
     max_cost: Annotated[Price, Field(gt=0)] | None = None
-    """The same of what they cost; every one needs a price."""
+    """Highest cost of all model judges in one run; then each needs a price, and the remaining cases are unscored."""
 
 
 class AskJudge(FrozenModel):
-    """What model judges are asked of the text that would be sent; yes is what is wanted."""
+    """The question to model judges about the text of the request; yes is the wanted answer."""
 
     kind: Literal["model"] = "model"
     statement: Line | None = None
-    """Whether it is true by that text alone."""
+    """Statement of which the judge says whether it is true by that text alone."""
     question: Line | None = None
-    """Answered with yes or no from that text alone. With neither: whether the text gives what the ask wants."""
+    """Question to answer yes or no from that text alone. Without both: whether the text gives what the ask wants."""
 
 
 class SuiteAsk(FrozenModel):
-    """A question at one place of a conversation; the conversation goes on without it."""
+    """A question at one place of a conversation, which continues without it."""
 
     after: Place
-    """How many messages were said before."""
+    """Number of messages before the question."""
     question: Line
     wants: Values = ()
-    """Every one of them must be shown; nothing where model judges alone are asked."""
+    """Values that must all be shown; empty if only model judges answer."""
     avoids: Values = ()
     """Outdated values."""
     of: Annotated[tuple[Place, ...], Field(max_length=MAX_VALUES)] = ()
-    """Places of the messages that the answer rests on; each must be shown, cited or found by one search."""
+    """Places of the messages that the answer needs; each must be shown, cited or found by one search."""
     metric: FigureName = "shown"
     kind: Annotated[StrictStr, Field(max_length=60)] = ""
-    """What sort of thing is asked for, for the report."""
+    """Kind of the wanted thing, for the report."""
     judge: AskJudge | None = None
     label: Literal["yes", "no"] | None = None
-    """What a person answers who was shown the text that would be sent; compared with the other raters."""
+    """Answer of a person who saw the text of the request; compared with the other raters."""
 
 
 class ScenarioAsk(SuiteAsk):
-    """A question that stands apart from its conversation."""
+    """A question outside its conversation's file."""
 
     scenario: ScenarioName
 
@@ -149,9 +149,9 @@ class SuiteScenario(FrozenModel):
     tools: tuple[dict[str, Any], ...] = ()
     """OpenAI tool declarations."""
     budget_tokens: Tokens | None = None
-    """For all that is sent but system prompt and tools; None: the suite's."""
+    """Tokens of the request without system prompt and tools; None means the suite's value."""
     profile: Line | None = None
-    """A profile file of the head, as seen from the suite's."""
+    """Profile file for the head, relative to the suite's file."""
 
 
 def _form(value: Any) -> str:
@@ -165,24 +165,24 @@ Scenarios = Annotated[
 
 
 class SuiteFile(FrozenModel):
-    """A suite."""
+    """An eval suite."""
 
     schema_version: Literal[1]
     name: SuiteName
     about: Line
     status: Literal["draft", "kept"] = "kept"
-    """draft: drafted by rule and read by nobody; its gates are not held."""
+    """draft: written by rules and not yet read by a person; its gates are not applied."""
     budget_tokens: Tokens = 2_000
-    """For all that is sent but system prompt and tools, in scenarios that say nothing else."""
+    """Tokens of the request without system prompt and tools, for scenarios without a value of their own."""
     profile: Line | None = None
-    """A profile file of the head, as seen from this one, in scenarios that say nothing else."""
+    """Profile file for the head, relative to this file, for scenarios without one of their own."""
     metrics: Annotated[tuple[SuiteMetric, ...], Field(max_length=100)] = ()
-    """Beside the figures that every such suite has."""
+    """Figures in addition to those of every suite."""
     gates: dict[FigureName, FigureGate] = Field(default={})
     allow_undecided: StrictBool = False
-    """Whether a run passes where the interval of a gated figure has the bound inside."""
+    """Whether a run passes if the bound lies inside the interval of a gated figure."""
     judge: SuiteJudge = SuiteJudge()
     scenarios: Scenarios
-    """A file of JSON lines as seen from this one, or a list."""
+    """A file of JSON lines, relative to this file, or a list."""
     asks: tuple[ScenarioAsk, ...] = ()
-    """Beside those that stand in the scenarios themselves."""
+    """Questions in addition to those in the scenarios themselves."""

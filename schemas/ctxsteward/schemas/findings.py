@@ -1,11 +1,11 @@
-"""A finding: something a person may want to know, never a reason to stop.
+"""A finding: a note for people about an input or a result, which never stops the work.
 
-`kind` is a stable snake_case word (``tool_call_without_result``, ``field_dropped``, …), `ref` the message it is
-about (None: the whole session), `field` the dotted place inside it, `text` one sentence for people.
+`kind` is a stable snake_case word (``tool_call_without_result``, ``field_dropped``, …), `ref` the message (None for the
+whole session), `field` the dotted path inside it, `text` one sentence for people.
 
-`FINDING_KINDS` has every kind that a session, a build, recall, cards, facts, cascades and the write-behind tell
-of. Differences of requests (`envelope.audit.auditor`) and damage of stores (`store.maintenance.damage`) have
-tables of their own. `Ref` is how it names a message.
+`FINDING_KINDS` has every kind of sessions, builds, recall, cards, facts, cascades and the write-behind. Differences of
+requests (`envelope.audit.auditor`) and damage of stores (`store.maintenance.damage`) have tables of their own. A `Ref`
+is the reference of a message.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Finding(FrozenModel):
 
 
 class FindingKind(NamedTuple):
-    """What all findings of a kind have in common."""
+    """The common properties of all findings of a kind."""
 
     text: str = ""
-    """Where it is always the same; else it is written where it is found."""
+    """The text if it is always the same; else the code that reports the finding writes it."""
     is_log_damage: bool = False
-    """About what the journal no longer holds as it was: told anew at each reading of the log."""
+    """Whether it reports damage of the journal, and is reported again at each reading of the log."""
     is_loss: bool = False
-    """Something is truly gone: an envelope with it is degraded."""
+    """Whether content is lost, so that an envelope with this finding is degraded."""
 
 
 FINDING_KINDS: dict[str, FindingKind] = {
@@ -81,13 +81,13 @@ turn_already_answered unreadable_message unreadable_session window_nearly_full w
 withdrawals_unknown
 """
 FINDING_KINDS |= dict.fromkeys(_WRITTEN_WHERE_FOUND.split(), FindingKind())
-"""By kind."""
+"""All kinds of findings by name."""
 LOG_DAMAGE = frozenset(name for name, kind in FINDING_KINDS.items() if kind.is_log_damage)
 LOSSES = frozenset(name for name, kind in FINDING_KINDS.items() if kind.is_loss)
 
 
 def fixed_finding(kind: str, ref: str | None = None, field: str | None = None) -> Finding:
-    """A finding of a kind whose text is always the same."""
+    """Return a finding of a kind whose text is always the same."""
     return Finding(kind=kind, ref=ref, field=field, text=FINDING_KINDS[kind].text)
 
 

@@ -1,4 +1,4 @@
-"""The base of values that are published or stored as JSON: frozen, and without fields of other names."""
+"""The base class of values that are published or stored as JSON: frozen, without unknown fields."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class FrozenModel(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     LATER: ClassVar[frozenset[str]] = frozenset()
-    """Fields that documents of earlier versions lack."""
+    """Names of fields that documents of earlier versions lack."""

@@ -1,18 +1,18 @@
 """A message: the provider's wire dict, kept verbatim, and a typed view of it.
 
-Five dialects of wire dicts are read:
+Wire dicts have one of five dialects:
 
     openai      chat completions: ``tool_calls``, role ``tool``
     anthropic   messages: content blocks ``tool_use``, ``tool_result``, ``thinking``
     shared      plain text content, which means the same to OpenAI and Anthropic
     responses   OpenAI's responses: blocks ``input_…`` and ``output_text``, an assistant message whose blocks are output
                 items, a tool message whose `type` ends in ``_output``; an item without a role (a call, its output,
-                reasoning) is put into such a message as it came (`message_of_item`)
-    gemini      contents: ``parts`` in place of `content`, the roles ``user`` and ``model``
+                reasoning) is put unchanged into such a message (`message_of_item`)
+    gemini      contents: ``parts`` instead of `content`, the roles ``user`` and ``model``
 
-The wire dict keeps unknown fields and the order of keys; `parts` is a view and never changes it. The dict that goes
-back to a provider (`sent`) lacks the fields by which an operator governs this product (`CONTROL_FIELDS`) and those that
-a framework keeps for itself (`FRAMEWORK_FIELDS`); otherwise it is the same, byte for byte.
+The wire dict keeps unknown fields and the order of keys; `parts` is a view and never changes it. The dict that is sent
+back to a provider (`sent`) has neither the fields with which an operator governs this product (`CONTROL_FIELDS`) nor
+those that a framework adds for itself (`FRAMEWORK_FIELDS`). Otherwise it is equal byte for byte.
 
 Raises `InvalidMessage` (field, found, expected) and `InputTooLarge`. Source: the providers' published API references.
 """
@@ -31,15 +31,15 @@ from .frozen import FrozenModel
 from .profile import BLOCKS
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-"""A turn above this is refused: an envelope could never carry it, and a journal should not."""
+"""Largest accepted message; a larger one fits into no envelope and should not be in a journal."""
 
 MAX_DEPTH = 64
-"""Nesting of lists and dicts in one wire dict."""
+"""Deepest accepted nesting of lists and dicts in one wire dict."""
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 Dialect = Literal["openai", "anthropic", "responses", "gemini", "shared"]
 Wire = dict[str, Any]
-"""A provider's JSON object. The one place where a string-keyed dict is a value: it belongs to the provider."""
+"""A provider's JSON object. Only here a string-keyed dict is a value, because its form belongs to the provider."""
 
 _OPENAI_KEYS = frozenset(
     ("tool_calls", "tool_call_id", "name", "refusal", "annotations", "audio", "function_call", "reasoning_content")
@@ -65,16 +65,16 @@ CONTROL_FIELDS = frozenset(
         *BLOCKS,
     )
 )
-"""Names of fields that an operator sets beside messages and in profiles, in lower case. No provider has such a field in
-a message: there it was written by the message's author, and governs nothing."""
+"""Names, in lower case, of fields that an operator sets outside messages and in profiles. No provider has such a field
+in a message. There the message's author has written it, and it governs nothing."""
 FRAMEWORK_FIELDS = frozenset(("langchain", "openai_agents", "pydantic_ai"))
-"""Fields that a framework adds to its own messages; they go back to that framework and to no provider."""
+"""Fields that a framework adds to its own messages; they are returned to that framework and sent to no provider."""
 _RESPONSES_KINDS = frozenset(("input_text", "input_image", "input_file", "output_text"))
 _MESSAGE_KEYS = frozenset(("role", "content"))
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _FLAT = frozenset((str, bool, int, float, type(None)))
 MEDIA_TYPES = frozenset(("document", "file", "input_file", "input_audio", "audio", "video"))
-"""Blocks whose bytes are no text: a tool result shows them by their type."""
+"""Types of blocks whose content is not text; a tool result shows only their type."""
 _ROLES = frozenset(("system", "developer", "user", "assistant", "tool"))
 GEMINI_ROLES: dict[str, Role] = {
     "user": "user",
@@ -82,14 +82,14 @@ GEMINI_ROLES: dict[str, Role] = {
     "function": "user",
     "model": "assistant",
 }
-"""Our role by Gemini's; tool results come under any role but the model's."""
+"""Our role by Gemini's; tool results may have any role but the model's."""
 _TAGS = frozenset(("type", "kind"))
-"""Tell the parts of user interfaces and agents apart; no Gemini part has one."""
+"""Keys that identify parts of user interfaces and agents; no Gemini part has one."""
 _CAMEL = re.compile(r"(?<=[a-z])[A-Z]")
 
 
 class TextPart(FrozenModel):
-    """Text in the message's own role."""
+    """A text by the author of the message."""
 
     kind: Literal["text"] = "text"
     text: str
@@ -106,7 +106,7 @@ class ImagePart(FrozenModel):
 
 
 class ToolCallPart(FrozenModel):
-    """A request of the model; `arguments` is the JSON text as the model wrote it."""
+    """A tool call of the model; `arguments` is the JSON text as the model wrote it."""
 
     kind: Literal["tool_call"] = "tool_call"
     id: str
@@ -115,7 +115,7 @@ class ToolCallPart(FrozenModel):
 
 
 class ToolResultPart(FrozenModel):
-    """What a tool answered; `text` joins its text blocks, a word for media, and other blocks as JSON."""
+    """The result of a tool; `text` joins its text blocks, the type of media blocks, and other blocks as JSON."""
 
     kind: Literal["tool_result"] = "tool_result"
     call_id: str
@@ -126,14 +126,14 @@ class ToolResultPart(FrozenModel):
 
 
 class ThinkingPart(FrozenModel):
-    """Reasoning that must go back byte for byte or not at all (`text` is empty when redacted)."""
+    """Reasoning that must be sent back byte for byte or not at all (`text` is empty if redacted)."""
 
     kind: Literal["thinking"] = "thinking"
     text: str
 
 
 class OpaquePart(FrozenModel):
-    """A block this version does not know; kept on the wire, shown to its own provider only."""
+    """A block that this version does not know; kept in the wire dict and sent only to its own provider."""
 
     kind: Literal["opaque"] = "opaque"
     type: str
@@ -156,17 +156,17 @@ class Message(FrozenModel):
 
     @classmethod
     def from_wire(cls, wire: object) -> Message:
-        """Read an OpenAI, Anthropic or Gemini dict (or an SDK object with ``model_dump``); never keep or change it."""
+        """Read an OpenAI, Anthropic or Gemini dict (or SDK object with ``model_dump``); neither keep nor change it."""
         return _checked(decode_wire(encode_wire(wire)))
 
     @property
     def content_field(self) -> str:
-        """Name of the field of `wire` that holds its blocks: `parts` of a Gemini content, else `content`."""
+        """Name of the field of `wire` with its blocks: `parts` in a Gemini content, else `content`."""
         return "parts" if self.dialect == "gemini" else "content"
 
     @property
     def text(self) -> str:
-        """The text parts, joined by newlines; tool results and thinking are not text."""
+        """The text parts, joined by newlines, without tool results and thinking."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
@@ -183,7 +183,7 @@ class Message(FrozenModel):
 
     @property
     def _plain(self) -> bool:
-        """One text and nothing else, as most messages are."""
+        """Whether the message is only one text, like most messages."""
         return len(self.parts) == 1 and type(self.parts[0]) is TextPart
 
 
@@ -225,7 +225,7 @@ def control_fields(wire: Wire) -> tuple[str, ...]:
 
 
 def sent(wire: Wire) -> Wire:
-    """Return the message for its provider, without control and framework fields; the same dict where it has none.
+    """Return the message for its provider, without control and framework fields; the same dict if it has none.
 
     >>> sent({"role": "user", "content": "hi", "budgets": {"dynamic_tokens": 9}, "langchain": {}, "x_vendor": 1})
     {'role': 'user', 'content': 'hi', 'x_vendor': 1}
@@ -240,7 +240,7 @@ def sent(wire: Wire) -> Wire:
 
 
 def _is_plain(wire: Wire) -> bool:
-    """Return whether a message is a role and a text, as most messages are: such a one has no field to look into."""
+    """Return whether a message is only a role and a text, like most; then it has no fields to search."""
     return wire.keys() <= _MESSAGE_KEYS and not isinstance(wire.get("content"), list)
 
 
@@ -249,7 +249,7 @@ def _is_control(key: str) -> bool:
 
 
 def _inside(wire: Wire, key: str, value: object) -> bool:
-    """Return whether a field holds blocks or calls; the content of any other belongs to the provider or the model."""
+    """Return whether a field has blocks or calls; the content of other fields belongs to the provider or the model."""
     return isinstance(value, list) and (key in ("content", "tool_calls") or (key == "parts" and is_gemini(wire)))
 
 
@@ -315,7 +315,7 @@ def _message(wire: Wire) -> Message:
     if not isinstance(role, str) or role not in _ROLES:
         raise InvalidMessage("role", _show(role), "system, developer, user, assistant or tool")
     content = wire.get("content")
-    if len(wire) == 2 and role != "tool" and isinstance(content, str) and content:  # as most messages are
+    if len(wire) == 2 and role != "tool" and isinstance(content, str) and content:  # most messages
         return Message(role=cast(Role, role), dialect="shared", parts=(TextPart(text=content),), wire=wire)
     parts = tuple(_parts(wire, role))
     return Message(role=cast(Role, role), dialect=_dialect(wire, parts), parts=parts, wire=wire)
@@ -441,7 +441,7 @@ def message_of_item(item: Wire) -> Wire:
 
 
 def is_item_run(message: Message) -> bool:
-    """Return whether an assistant message holds output items of OpenAI's responses, such as calls and reasoning."""
+    """Return whether an assistant message has output items of OpenAI's responses, such as calls and reasoning."""
     return message.dialect == "responses" and message.role == "assistant"
 
 
@@ -529,14 +529,14 @@ class GeminiField(NamedTuple):
     """The main field of a Gemini part."""
 
     kind: str
-    """In snake case: ``text``, ``function_call`` …"""
+    """Kind in snake case: ``text``, ``function_call`` …"""
     key: str
-    """As the part has it: camel case on the wire, snake case in the SDK."""
+    """Key in the part: camel case on the wire, snake case in the SDK."""
     value: Any
 
 
 def gemini_field(part: Wire) -> GeminiField:
-    """Return the field of a Gemini part that gives its kind; the first field of an unknown kind.
+    """Return the field that gives the kind of a Gemini part, or the first field if the kind is unknown.
 
     >>> gemini_field({"thoughtSignature": "c2ln", "functionCall": {"name": "now"}}).kind
     'function_call'
@@ -632,11 +632,11 @@ GEMINI_KINDS: dict[str, Callable[[Wire, str], Part] | None] = {
     "executable_code": None,
     "code_execution_result": None,
 }
-"""Kinds of Gemini parts, and readers of those that other providers can show."""
+"""Kinds of Gemini parts, each with its reader if other providers can show it."""
 
 
 def with_results(wire: Wire, text: Callable[[object], str]) -> Wire:
-    """A message with `text(content)` in place of the content of each tool result; what it says besides stays.
+    """Return the message with `text(content)` as the content of each tool result; nothing else changes.
 
     >>> with_results({"role": "tool", "tool_call_id": "c1", "content": "noon"}, lambda content: "[expired]")
     {'role': 'tool', 'tool_call_id': 'c1', 'content': '[expired]'}

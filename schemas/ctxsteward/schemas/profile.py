@@ -1,8 +1,8 @@
-"""The governed text of the head, as values: what a profile holds and how long its parts may be.
+"""The governed text of the head as values: the parts of a profile and their greatest lengths.
 
-A profile is four blocks of keyed entries (`persona`, `policies`, `rails`, `surface`) and the active meta
-records. One document is one atomic version. Blocks have a fixed order; entries keep the order of their
-author. Lengths are in characters. Limits live here only: code that reads a profile file
+A profile has four blocks of keyed entries (`persona`, `policies`, `rails`, `surface`) and the active meta
+records. A document is an atomic version. Blocks have a fixed order; entries keep the order of their
+author. Lengths are in characters. All limits are here: code that reads a profile file
 maps pydantic's `ValidationError` to the place in it.
 
 Source: the layered-envelope design (governed slices); meta records of 8-280 characters with citations.
@@ -30,16 +30,16 @@ BLOCKS: tuple[BlockName, ...] = get_args(BlockName)
 
 
 class BlockSpec(NamedTuple):
-    """What the product does with a block."""
+    """The properties of a block."""
 
     section: Literal["system", "static"]
-    """Where it is shown."""
+    """Section of the envelope that shows the block."""
     has_rules: bool
-    """Its entries are rules, locked or not: records and other entries are held to them."""
+    """Whether its entries, locked or not, are rules that records and other entries must not contradict."""
     stops_when_emptied: bool
-    """A version that leaves nothing of it is blocked, not only warned of."""
+    """Whether the drift check blocks a version that empties the block, instead of only warning."""
     may_be_missing: bool = False
-    """Versions from before it have none: its absence is no damage, and while it is empty no address covers it."""
+    """Whether earlier versions lack the block: then its absence is no damage, and no address covers it while empty."""
 
 
 BLOCK_SPECS: Mapping[BlockName, BlockSpec] = MappingProxyType(
@@ -53,7 +53,7 @@ BLOCK_SPECS: Mapping[BlockName, BlockSpec] = MappingProxyType(
 
 ENTRY_ID = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 MAX_ENTRY_CHARS = 256 * 1024
-"""As long as a profile may be: what a head may take is for budgets and the model's window to say."""
+"""The limit of a whole profile; budgets and the model's window limit the head."""
 CLAIM_ID_DIGITS = 16
 """Hex digits of the id of a harvested record."""
 
@@ -85,9 +85,9 @@ def _timestamp(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def instant(ts: str | None) -> float:
-    """Unix time of an ISO 8601 time; UTC where it names no zone; -inf for none.
+    """Return the Unix time of an ISO 8601 time, in UTC if it has no zone; -inf for None or an invalid time.
 
-    Times are compared by this, never as texts: those of two zones are in another order.
+    Compare times by this and never as texts, whose order differs between zones.
 
     >>> instant("1970-01-02T00:00:00+01:00"), instant(None)
     (82800.0, -inf)
@@ -106,7 +106,7 @@ ADDRESS_PATTERN = r"^[0-9a-f]{64}$"
 Hex = Annotated[str, Field(pattern=ADDRESS_PATTERN)]
 """64 lower-case hex digits."""
 Timestamp = Annotated[StrictStr, AfterValidator(_timestamp)]
-"""An ISO 8601 time, as told."""
+"""An ISO 8601 time as text, as it was given."""
 EntryId = Annotated[StrictStr, Field(pattern=ENTRY_ID)]
 EntryText = Annotated[StrictStr, Field(max_length=MAX_ENTRY_CHARS), AfterValidator(_written)]
 RecordText = Annotated[StrictStr, Field(min_length=8, max_length=280), AfterValidator(_written), OneLine]
@@ -116,7 +116,7 @@ Scalar = Number | Annotated[StrictStr, Field(min_length=1, max_length=160), OneL
 
 
 def is_claim_id(id: str) -> bool:
-    """Whether a meta record of this id was harvested: people give other names to what they write.
+    """Return whether this is the id of a harvested meta record; people give their records other ids.
 
     >>> is_claim_id("0f3c9a7be2114d58"), is_claim_id("opening-hours")
     (True, False)
@@ -125,31 +125,31 @@ def is_claim_id(id: str) -> bool:
 
 
 class ProfileEntry(FrozenModel):
-    """One rule, trait or setting; `id` is its key for drift, patches and the changelog."""
+    """One rule, trait or setting; drift reports, patches and the changelog name it by `id`."""
 
     id: EntryId
     text: EntryText
     modality: Modality | None = None
     polarity: Polarity | None = None
-    """Whether the text asks for something or against it; None: not stated."""
+    """Whether the text asks for something or forbids it; None if not stated."""
     value: Scalar | None = None
-    """The figure that the rule turns on, in `unit`; a change of it on a locked entry needs a person."""
+    """The decisive figure of the rule, in `unit`; only a person can change it in a locked entry."""
     unit: Annotated[StrictStr, Field(min_length=1, max_length=40), OneLine] | None = None
     locked: StrictBool = False
-    """Only people change a locked entry."""
+    """Whether only people can change the entry."""
 
 
 class MetaRecord(FrozenModel):
-    """One insight that was admitted to the head, with pointers to the originals it rests on."""
+    """One insight that was admitted to the head, with pointers to the originals that it cites."""
 
     id: EntryId
     text: RecordText
     sources: Annotated[tuple[Pointer, ...], Field(min_length=1, max_length=16)]
-    """Pointers such as ``s-42§128``: no blanks, commas or brackets."""
+    """Pointers such as ``s-42§128``, without blanks, commas or brackets."""
     approved: StrictBool = False
-    """A person approved it: it renders as the operator's. Else it renders as labelled reference data."""
+    """Whether a person approved it, so that it renders as text of the operator and not as labelled reference data."""
     ts: Timestamp | None = None
-    """ISO 8601 time at which it was admitted, as told; None without a clock."""
+    """ISO 8601 time of its admission; None without a clock."""
 
 
 _Keyed = TypeVar("_Keyed", ProfileEntry, MetaRecord)
@@ -177,10 +177,10 @@ class ProfileDocument(FrozenModel):
     schema_version: Literal[1] = 1
     name: EntryId = "default"
     version: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Place in the chain of versions; None: read from a file, not committed."""
+    """Number in the chain of versions; None for a profile that was read from a file and not committed."""
     persona: Block = ()
     policies: Block = ()
     rails: Block = ()
     surface: Block = ()
     meta: Annotated[tuple[MetaRecord, ...], AfterValidator(_unique)] = ()
-    """The most valuable first: where there is less room than they need, the last ones are left out."""
+    """Records, the most valuable first; if they do not fit, the last ones are left out."""

@@ -1,14 +1,14 @@
 """Changes of a profile: the changelog entry of a version, and the drift report of a challenger.
 
-**A changelog entry** says who committed which version, when and why, and what changed by key and address. Persona,
-policies, rails and surface are the operator's, so their entries go by key. Meta records are derived from what users
-said, so they go by address alone: no entry ever holds derived text, and erasing a record leaves its changelog standing.
-`before` and `after` are addresses (HMAC under the tenant's key); equal addresses are equal content.
+**A changelog entry** has author, time and reason of a commit, and the changed keys and addresses. Persona, policies,
+rails and surface are text of the operator, so their entries are named by key. Meta records are derived from users'
+words, so they are named only by address: no entry contains derived text, and it stays valid when a record is erased.
+`before` and `after` are addresses (HMAC under the tenant's key); equal addresses mean equal content.
 
-**A drift report** says how far a challenger has moved from the profile in force, key by key, and whether it may.
-Findings about persona, policies, rails and surface go by key and may quote a word or a figure.
-Meta records are derived from what users said: in a report that is kept or shown to others they go by address, and
-nothing of their text is in it. Shares are of words (of characters, in Chinese), in 0..1.
+**A drift report** has the differences between a challenger and the profile in force, and a level.
+Findings about persona, policies, rails and surface have a key and may quote a word or a figure.
+Meta records are derived from users' words: a report that is stored or shown to others names them by address and
+contains none of their text. Shares are of words (in Chinese, of characters), in 0..1.
 
 Source: the layered-envelope design (governed slices; drift detection between successive personas and policies); the
 state design (changelogs hold addresses only); RFC 6902 (patches).
@@ -31,17 +31,17 @@ Why = Annotated[StrictStr, Field(min_length=1, max_length=2_000), OneLine]
 
 
 class Change(FrozenModel):
-    """One entry or record that differs from the version before."""
+    """One entry or record that differs from the previous version."""
 
     block: ChangedBlock
     kind: ChangeKind
-    """moved: same content, another place among its neighbours."""
+    """Kind of the change; moved means equal content at another place among its neighbours."""
     key: EntryId | None
-    """The entry's id; null in meta, whose ids may tell something about people."""
+    """The entry's id; null in meta, whose ids may reveal something about people."""
     before: Hex | None
-    """Address of what stood there; null where it was added."""
+    """Address of the previous content; null if it was added."""
     after: Hex | None
-    """Address of what stands there now; null where it was removed."""
+    """Address of the new content; null if it was removed."""
 
 
 class ChangelogEntry(FrozenModel):
@@ -57,22 +57,22 @@ class ChangelogEntry(FrozenModel):
     profile: EntryId
     version: Annotated[StrictInt, Field(ge=1)]
     parent: Annotated[StrictInt, Field(ge=1)] | None
-    """The version it was made from; null for the first."""
+    """Number of the previous version; null for the first."""
     commit_id: Annotated[StrictStr, Field(min_length=1, max_length=128)]
-    """Made by the writer before its first try: the same commit repeated has the same id."""
+    """Id that the writer draws before its first attempt, so that a repeated commit has the same id."""
     epoch: Annotated[StrictInt, Field(ge=0)]
-    """Of the writer; 0 where nobody has ever taken a lease."""
+    """Epoch of the writer; 0 if nobody has ever taken a lease."""
     who: Who
     when: Timestamp
-    """ISO 8601 time, as told."""
+    """ISO 8601 time, as given by the writer."""
     why: Why
     restores: Annotated[StrictInt, Field(ge=1)] | None
-    """The version whose content this is again; null where it is no rollback."""
+    """Number of the version whose content a rollback restores; null for another commit."""
     changes: tuple[Change, ...]
 
 
 DriftLevel = Literal["INFO", "WARN", "BLOCK"]
-"""INFO: wording. WARN: somebody should know. BLOCK: two people must agree."""
+"""INFO: only wording. WARN: a person should read it. BLOCK: two people must approve it."""
 DriftKind = Literal[
     "polarity_flip",
     "contradiction",
@@ -91,13 +91,13 @@ DriftKind = Literal[
 ]
 
 LEVELS: tuple[DriftLevel, ...] = get_args(DriftLevel)
-"""From the least to the worst."""
+"""All levels, from the least to the worst."""
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class DriftLimits(FrozenModel):
-    """Where the levels begin: the only place for these numbers.
+    """The thresholds of the levels; no other place has these numbers.
 
     >>> DriftLimits().block_delta
     0.6
@@ -106,51 +106,51 @@ class DriftLimits(FrozenModel):
     warn_delta: Share = 0.20
     """A larger share of changed text is a WARN."""
     warn_removed: Share = 0.10
-    """A larger share of the old text gone is a WARN."""
+    """A larger share of removed old text is a WARN."""
     block_delta: Share = 0.60
     """A larger share of changed text is a BLOCK."""
     block_locked_delta: Share = 0.85
-    """A larger share of changed text of one locked entry is a BLOCK: another rule stands under its key."""
+    """A larger share of changed text in one locked entry is a BLOCK, because its key then has another rule."""
     window_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
-    """How far back the cumulative comparison looks."""
+    """Number of nights that the cumulative comparison looks back."""
     unrelated: Annotated[tuple[EntryText, ...], Field(max_length=1_000)] = ()
-    """New lines, word for word, that a person has read beside the locked ones and found to change none of them. Every
-    other new line of a profile with locked lines asks two people."""
+    """New lines, word for word, that a person has compared with the locked ones and found to change none of them. Every
+    other new line in a profile with locked lines needs two people."""
 
 
 class DriftFinding(FrozenModel):
-    """One thing that a reviewer should see."""
+    """One difference that a reviewer should see."""
 
     kind: DriftKind
     level: DriftLevel
     block: ChangedBlock | None
-    """null: the document as a whole."""
+    """Block of the difference; null for the whole document."""
     key: Annotated[StrictStr, Field(max_length=128)] | None
-    """The entry's id; of a meta record its address, where the report is kept."""
+    """The entry's id; for a meta record its address, if the report is stored."""
     before: Annotated[StrictStr, Field(max_length=200)] | None
-    """The word, figure or mark that was there; null for a meta record, where the report is kept."""
+    """The previous word, figure or mark; null for a meta record, if the report is stored."""
     after: Annotated[StrictStr, Field(max_length=200)] | None
-    """What stands there now."""
+    """The new word, figure or mark."""
     text: Annotated[StrictStr, Field(max_length=400)]
-    """What was found, in words that quote no record."""
+    """Description of the difference, without quotes of a record."""
 
 
 class CumulativeDrift(FrozenModel):
-    """The same comparison, from the last version that a person approved, or from where the window begins."""
+    """The comparison with the last version that a person approved, or with the one at the start of the window."""
 
     base: Annotated[StrictInt, Field(ge=1)]
-    """The version compared with."""
+    """Number of the version compared with."""
     versions: Annotated[StrictInt, Field(ge=1)]
-    """How many versions have been committed since, this one counted."""
+    """Number of versions committed since then, including this one."""
     level: DriftLevel
     delta: Share
     removed: Share
     findings: tuple[DriftFinding, ...]
-    """Those above INFO."""
+    """Findings above INFO."""
 
 
 class DriftReport(FrozenModel):
-    """What changed from a champion to its challenger, and how bad that is.
+    """The differences between a champion and its challenger, with a level.
 
     >>> DriftReport(profile="support", champion=None, level="INFO", delta=0.0, removed=0.0, meta_delta=0.0,
     ...             findings=(), touched=(), touches_locked=False, approves=(), cumulative=None,
@@ -161,23 +161,23 @@ class DriftReport(FrozenModel):
     schema_version: Literal[1] = 1
     profile: EntryId
     champion: Annotated[StrictInt, Field(ge=1)] | None
-    """The version in force; null: there is none yet."""
+    """Number of the version in force; null if there is none yet."""
     level: DriftLevel
-    """The worst of all findings, the cumulative ones included."""
+    """The worst level of all findings, including the cumulative ones."""
     delta: Share
     """Changed share of the text of persona, policies, rails and surface: words added and removed / words of both."""
     removed: Share
-    """Share of their old words that is gone."""
+    """Share of their old words that was removed."""
     meta_delta: Share
     """Changed share of the meta records' text."""
     findings: tuple[DriftFinding, ...]
-    """In the order of the blocks and keys."""
+    """Findings in the order of the blocks and keys."""
     touched: tuple[Annotated[StrictStr, Field(pattern=r"^[a-z]+\.[a-z0-9][a-z0-9_.-]{0,63}$")], ...]
     """Entries of persona, policies, rails and surface that differ, as ``policies.refunds``."""
     touches_locked: StrictBool
-    """Whether one of them is locked in either version, or says something of what a locked entry is about."""
+    """Whether one of them is locked in either version, or is about the subject of a locked entry."""
     approves: tuple[Annotated[StrictStr, Field(max_length=128)], ...]
     """Meta records that would newly speak in the operator's name, as ids or addresses."""
     cumulative: CumulativeDrift | None
-    """null: there is no earlier version."""
+    """Comparison over several versions; null if there is no earlier version."""
     limits: DriftLimits

@@ -1,20 +1,19 @@
-"""The published JSON Schemas (2020-12): read them, check a value against them, write them anew.
+"""The published JSON Schemas (2020-12): read them, check a value against them, generate them again.
 
 The files ``json/NAME.v1.json`` are generated from the models and shipped; a test fails when they differ::
 
     python -m ctxsteward.schemas.publish        # rewrites the files, prints the names of those that changed
 
-``json/message.v1.json`` alone is written by hand: it says what `Message.from_wire` takes.
+Only ``json/message.v1.json`` is written by hand: it describes the input of `Message.from_wire`.
 
-`$id` is a name, not a place: nothing is ever fetched. Descriptions are the docstrings of models and
-fields, so generating reads the source; reading and checking do not. A schema says less than its model
-where JSON Schema has no word for it (blank texts, unique ids, real dates).
+`$id` is only a name: nothing is ever fetched. Descriptions are the docstrings of models and fields, so generating reads
+the source; reading and checking do not. A schema is weaker than its model if JSON Schema cannot express a condition
+(blank texts, unique ids, real dates).
 
-Where a document is written it is held against its schema (`validate`; `validate_quickly` on the request path). Where
-one is read, the model that its schema is made from reads it. `ProfileDocument` and `Cascade` convert no value, so all
-that they let pass fits the schema; their refusals name the line of the file, and the code that reads the file only
-counts them (`violations.counted`). `EvalResult` takes ``"5"`` for a number: a history is held against the schema as
-well.
+A document is checked against its schema when it is written (`validate`; `validate_quickly` on the request path). When
+it is read, the model of its schema reads it. `ProfileDocument` and `Cascade` convert no value, so everything that they
+accept fits the schema. Their errors name the line of the file, and the code that reads the file only counts them
+(`errors.counted`). `EvalResult` accepts ``"5"`` as a number, so a history is checked against the schema as well.
 
 Raises `InputError` for an unknown name and for a value that does not fit.
 """
@@ -58,12 +57,12 @@ Schema = dict[str, Any]
 
 
 class PublishedSchema(NamedTuple):
-    """Where a schema comes from."""
+    """The source of a published schema."""
 
     model: type[BaseModel]
     mode: Literal["validation", "serialization"]
-    """serialization: we write it, every field is there but for a model's `LATER` ones in what earlier versions wrote;
-    validation: others may leave out defaults."""
+    """serialization: this program writes all fields, and only documents of earlier versions lack those in `LATER`;
+    validation: other programs write it, and may omit defaults."""
 
 
 _MODELS = {
@@ -86,12 +85,12 @@ _MODELS = {
 
 
 def names() -> tuple[str, ...]:
-    """Every published schema."""
+    """Return the names of all published schemas."""
     return ("message", *_MODELS)
 
 
 def schema(name: str) -> Schema:
-    """The schema as shipped.
+    """Return the shipped schema.
 
     >>> schema("finding")["required"]
     ['kind', 'ref', 'field', 'text']
@@ -101,8 +100,8 @@ def schema(name: str) -> Schema:
 
 
 def generate(name: str) -> Schema:
-    """The schema as the models say it now."""
-    if name == "message":  # its file is written by hand: a wire dict has no model, each provider has its own form
+    """Generate a schema from its current model."""
+    if name == "message":  # written by hand, because a wire dict has no model: each provider has its own form
         return schema(name)
     head = {"$schema": DIALECT, "$id": f"https://ctxsteward.dev/schemas/{_file(name)}"}
     published = _MODELS[name]
@@ -111,10 +110,9 @@ def generate(name: str) -> Schema:
 
 
 def validate(name: str, value: object, where: str = "") -> None:
-    """Check the JSON that `value` would be written as; `where` is the file, or the key, it is read from or written to.
+    """Check the JSON form of `value` against a schema; `where` is the file or key of the value.
 
-    The `InputError` names place, path, what was found and what is allowed; it is counted
-    (`violations`).
+    Raises `InputError` with place, path, the value found and the allowed ones, and counts it (`errors.violations`).
 
     >>> validate("finding", {"kind": "loss", "ref": 7, "field": None, "text": "…"})
     Traceback (most recent call last):
@@ -127,8 +125,8 @@ def validate(name: str, value: object, where: str = "") -> None:
 
 
 def validate_quickly(name: str, value: object) -> None:
-    """`validate` for the request path: the compiled model that the schema is made from has the word where it lets the
-    value pass, and the schema where it does not.
+    """Do `validate` quickly, for the request path: if the compiled model of the schema accepts the value, trust it;
+    else check the schema.
     """
     try:
         _MODELS[name].model.__pydantic_validator__.validate_python(value, strict=False)
@@ -137,7 +135,7 @@ def validate_quickly(name: str, value: object) -> None:
 
 
 def _violation(name: str, value: object) -> str:
-    """The path and what is wrong there; empty where nothing is."""
+    """Return the path of the first violation and its description, or ""."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         written = json.loads(text)
@@ -160,8 +158,8 @@ def _file(name: str) -> str:
 
 
 def _is_model_s(name: str, text: bytes, written: object) -> bool:
-    """Whether it is exactly what the schema's model writes, so that the schema made from that model fits: a hundredth
-    of the price of asking the schema. Where it is not, the schema has the word.
+    """Return whether the value is exactly what the schema's model writes, and therefore fits the schema. This takes a
+    hundredth of the time of a check against the schema, which decides if the result is False.
     """
     published = _MODELS.get(name)
     if published is None:
@@ -181,7 +179,7 @@ def _validator(name: str) -> Validator:
     from jsonschema.validators import extend
 
     def pattern(validator: object, wanted: str, instance: object, schema: Schema) -> Any:
-        # JSON Schema's `$` is the very end; Python's also matches before a last newline.
+        # JSON Schema's `$` matches only at the end; Python's also before a last newline.
         if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", wanted), instance):
             yield ValidationError(f"{instance!r} does not match {wanted!r}")
 
@@ -190,8 +188,8 @@ def _validator(name: str) -> Validator:
 
 
 def _inlined(published: Schema) -> Schema:
-    """The same schema with what `$ref` names in its place, and without words for readers: looking references up is
-    most of the price of a check. One that refers to itself keeps them.
+    """Return the schema with definitions in place of `$ref`, because looking references up takes most of the time of a
+    check. Recursive references stay.
     """
     definitions = published.get("$defs", {})
 
@@ -210,7 +208,7 @@ def _inlined(published: Schema) -> Schema:
 
 
 def _explain(error: ValidationError) -> str:
-    """What was found and what is allowed, by keyword; jsonschema's own sentence for the rest."""
+    """Describe the value found and the allowed ones, in words for the common keywords."""
     wanted: Any = error.validator_value
     instance: Any = error.instance
     found = _show(instance)
@@ -248,7 +246,7 @@ def _show(value: object) -> str:
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's generator, with our docstrings and without the titles that it makes up from field names."""
+    """Pydantic's generator, with our docstrings and without titles derived from field names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -277,7 +275,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def _field_docs(model: type) -> dict[str, str]:
-    """The string under each field, as written in the source."""
+    """Return the docstring under each field, from the source."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
     docs: dict[str, str] = {}
     field = ""
@@ -298,12 +296,12 @@ def _first_paragraph(text: str) -> str:
 
 
 def as_text(schema: Schema) -> str:
-    """A schema as its file holds it."""
+    """Return the text of a schema's file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def write(folder: Path) -> list[str]:
-    """Write every schema that differs from its file in `folder`; return the names of those."""
+    """Write every schema that differs from its file in `folder`; return the names of the written ones."""
     folder.mkdir(exist_ok=True)
     changed = []
     for name in names():

@@ -1,11 +1,11 @@
-"""A recommendation: one insight that the steward harvested, with the spans it rests on and how far it has come.
+"""A recommendation: one insight that the steward harvested, with its evidence and its status.
 
-It is a structured claim of a closed set of kinds, in one line of 8 to 280 characters. Its `id` depends on what it
-claims (kind, scope, slot, wording of its first evidence), never on when it was found, so that a run repeated on the
-same input makes the same record. Evidence points to byte ranges of UTF-8 text; `span_address` is the HMAC of those
-bytes, so that each span can be verified again. How often a record was shown, fired and obeyed is counted elsewhere.
+It is a structured claim of one of a closed set of kinds, in one line of 8 to 280 characters. Its `id` depends on its
+claim (kind, scope, slot, wording of its first evidence) and never on the time of the harvest, so that a repeated run on
+the same input makes the same record. Evidence points to byte ranges of UTF-8 text; `span_address` is the HMAC of those
+bytes, so that each span can be verified again. Another place counts how often a record was shown, used and obeyed.
 
-Times are ISO 8601, as the transcripts tell them. Scores lie in 0..1.
+Times are ISO 8601 as in the transcripts. Scores lie in 0..1.
 
 Source: the layered-envelope design (meta recommendations); the state design (trust, gates by kind and scope);
 Snodgrass 1999 for the two time lines.
@@ -40,7 +40,7 @@ Sensitivity = Literal["none", "personal", "sensitive"]
 ReviewState = Literal["awaiting", "approved", "rejected"]
 
 TRUST: tuple[Trust, ...] = get_args(Trust)
-"""From the most trusted to the least; derived text has the last of its sources' labels."""
+"""All labels, from the most trusted to the least; derived text has the least trusted label of its sources."""
 
 MAX_EVIDENCE = 8
 Name = Annotated[StrictStr, Field(min_length=1, max_length=200), OneLine]
@@ -50,10 +50,10 @@ ReasonCode = Annotated[StrictStr, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 
 
 class Scope(FrozenModel):
-    """Whom a recommendation is for: the narrowest field that is set decides.
+    """The audience of a recommendation; the narrowest field that is set decides.
 
-    Only tenant and agent: everybody who talks to this agent. A record with `user`, `project` or `session` is shown
-    in sessions of that user, project or session alone.
+    With only tenant and agent, it is everybody who talks to this agent. A record with `user`, `project` or `session`
+    is shown only in sessions of that user or project, or in that session.
     """
 
     tenant: Name
@@ -63,21 +63,21 @@ class Scope(FrozenModel):
     project: Name | None = None
     session: Name | None = None
     tool: Name | None = None
-    """The tool it is about; narrows the subject, not the audience."""
+    """Tool that the record is about; it narrows the subject, not the audience."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether it reaches more than one person."""
+        """Whether the audience may have more than one person."""
         return self.user is None and self.project is None and self.session is None
 
 
 class Slot(FrozenModel):
-    """What a claim is about: two claims of one slot with cardinality one cannot both hold."""
+    """The topic of a claim; two claims of one slot with cardinality one cannot both be true."""
 
     subject: Name
-    """user, agent, or the name of a person, tool or thing, lower case."""
+    """Subject in lower case: user, agent, or the name of a person, tool or thing."""
     attribute: Name
-    """Such as ``language``, ``home``, ``answer_length``, ``error:not_found``."""
+    """Attribute such as ``language``, ``home``, ``answer_length``, ``error:not_found``."""
     cardinality: Cardinality = "many"
 
 
@@ -88,42 +88,42 @@ def _forward(span: tuple[int, int]) -> tuple[int, int]:
 
 
 Span = Annotated[tuple[StrictInt, StrictInt], AfterValidator(_forward)]
-"""First byte and the byte behind the last, in the UTF-8 text of one message."""
+"""Start and end (exclusive) in bytes of the UTF-8 text of one message."""
 
 
 class Evidence(FrozenModel):
-    """One span of one message."""
+    """One span of one message that supports or contradicts a record."""
 
     source: Name
-    """Where the transcript was read: a file's name in its source, an object's key, or ``store``."""
+    """Source of the transcript: a file's name in its folder, an object's key, or ``store``."""
     session: Name
     ref: Annotated[StrictStr, Field(pattern=r"^§[1-9][0-9]{0,11}(\.[1-9][0-9]{0,3})?$")]
     span: Span
-    """Byte range in the text of that message as it was harvested: after redaction."""
+    """Byte range in the harvested text of the message, after redaction."""
     span_address: Hex
     """HMAC of the bytes of the span under the tenant's key."""
     role: Literal["user", "assistant", "tool", "system"]
     trust: Trust
     principal: Name | None
-    """Who stands behind it: a user or a task; None where nobody knows (earlier versions wrote the session's name)."""
+    """Author of the text, a user or a task; None if unknown (earlier versions wrote the session's name)."""
     ts: Timestamp | None = None
     relation: Relation = "supports"
 
 
 class Support(FrozenModel):
-    """How much there is, counted over all evidence, also that beyond the eight kept."""
+    """The support of a record, counted over all evidence and not only the eight stored spans."""
 
     events: Count
     sessions: Count
     principals: Count
-    """Independent ones: within one user's own scope, sessions count instead."""
+    """Number of independent principals; within the scope of one user, sessions count instead."""
     contradicts: Count = 0
     first: Timestamp | None = None
     last: Timestamp | None = None
 
 
 class Confidence(FrozenModel):
-    """How sure we are."""
+    """The confidence in a record."""
 
     score: Share
     lower95: Share
@@ -132,32 +132,32 @@ class Confidence(FrozenModel):
 
 
 class Validity(FrozenModel):
-    """Two time lines: when it is true, and when we knew."""
+    """Two time lines of a record: the time for which it is true, and the time at which it was recorded."""
 
     valid_from: Timestamp | None = None
     valid_to: Timestamp | None = None
-    """None: still."""
+    """End of its validity, or None if it is still valid."""
     recorded_at: Timestamp | None = None
     half_life_days: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Its worth halves in this time without new evidence; None: it does not fade."""
+    """Days in which its value halves without new evidence; None if it does not decay."""
 
 
 class Extractor(FrozenModel):
-    """The code that found it."""
+    """Name and version of the code that found a record."""
 
     name: Name
     version: Name
 
 
 class Review(FrozenModel):
-    """What people said of it."""
+    """The review of a record by people."""
 
     state: ReviewState
     who: tuple[Name, ...] = ()
     when: Timestamp | None = None
     note: Annotated[StrictStr, Field(max_length=500), OneLine] | None = None
     text: RecordText | None = None
-    """The words that a person gave the record; None: it has its own."""
+    """New text of the record by a person, or None if it keeps its own."""
 
 
 class MetaRecommendation(FrozenModel):
@@ -170,7 +170,7 @@ class MetaRecommendation(FrozenModel):
     schema_version: Literal[1] = 1
     id: EntryId
     revision: Annotated[StrictInt, Field(ge=1)] = 1
-    """Grows by one whenever anything in the record changes."""
+    """Number that grows by one with every change of the record."""
     kind: RecommendationKind
     scope: Scope
     slot: Slot
@@ -180,30 +180,30 @@ class MetaRecommendation(FrozenModel):
     polarity: Polarity | None = None
     modality: Modality | None = None
     trigger: Annotated[StrictStr, Field(min_length=1, max_length=280), OneLine] | None = None
-    """When it applies, in words or as ``tool:NAME error:CODE``; None: always."""
+    """Condition of the record, in words or as ``tool:NAME error:CODE``; None if it always applies."""
     action: Annotated[StrictStr, Field(min_length=1, max_length=280), OneLine] | None = None
-    """What to do then."""
+    """Action to take if the trigger applies."""
     evidence: Annotated[tuple[Evidence, ...], Field(min_length=1, max_length=MAX_EVIDENCE)]
     support: Support
     confidence: Confidence
     trust: Trust
-    """The least trusted of its evidence."""
+    """The least trusted label of its evidence."""
     validity: Validity = Validity()
     status: Status = "candidate"
     reasons: tuple[ReasonCode, ...] = ()
-    """Why it has this status."""
+    """Reasons for its status."""
     supersedes: tuple[EntryId, ...] = ()
     superseded_by: EntryId | None = None
     conflicts: tuple[EntryId, ...] = ()
-    """Records of the same slot that say the opposite; all of them are held."""
+    """Records of the same slot that contradict it; each stays a candidate unless a person approved it."""
     extractor: Extractor
     run: EntryId
-    """The night that made this revision: an id that its input decides."""
+    """Id of the night that made this revision, derived from the night's input."""
     tokens: Count
-    """Cost of its rendered line, in the tokens of the steward's tokenizer."""
+    """Length of its rendered line in tokens of the steward's tokenizer."""
     sensitivity: Sensitivity = "none"
     locked: StrictBool = False
-    """Only people change it."""
+    """Whether only people can change it."""
     review: Review | None = None
 
     @model_validator(mode="after")

@@ -1,9 +1,9 @@
-"""What a summarizer is given and gives back, and what a compaction lost.
+"""The input and output of a summarizer, and the losses of a compaction.
 
-A summarizer is a callable ``(source, *, budget_tokens) -> Summary``. It sees originals only, never bullets as text to
-be summarized again; the standing bullets are shown so that it can say which of them a newer message supersedes.
+A summarizer is a callable ``(source, *, budget_tokens) -> Summary``. It shortens only originals and never summarizes
+bullets again; it gets the standing bullets so that it can report which of them a newer message supersedes.
 
-`LossKind` is the closed enum of typed probes. Source: the layered-envelope design (structured compression pipeline).
+`LossKind` has the closed set of kinds of losses. Source: the layered-envelope design (structured compression pipeline).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LossKind = Literal[
 ]
 
 HandoffSection = Literal["intent", "technical", "files", "errors", "decisions", "pending", "state"]
-"""What the user wants; tools and limits; files; errors and fixes; what was settled; what is open; where it stands."""
+"""The user's intent; tools and limits; files; errors and fixes; decisions; open items; current state of the work."""
 SECTION_OF_KIND: dict[LossKind, HandoffSection] = {
     "constraint": "intent",
     "decision": "decisions",
@@ -47,7 +47,7 @@ SECTION_OF_KIND: dict[LossKind, HandoffSection] = {
     "preference": "intent",
     "fact": "technical",
 }
-"""Where a line stands of which nobody said a section."""
+"""Section of a line without an explicit one, by its kind."""
 
 
 class Bullet(FrozenModel):
@@ -56,20 +56,20 @@ class Bullet(FrozenModel):
     LATER: ClassVar[frozenset[str]] = frozenset(("section",))
 
     text: str
-    """One line, no marker, no reference; quotes of the originals are unaltered."""
+    """One line without marker or reference; quotes of the originals are unchanged."""
     citations: Annotated[tuple[str, ...], Field(min_length=1)]
     """References (``§12``) in ordinal order."""
     kind: LossKind = "fact"
     value: float = 0.0
-    """How much it is worth keeping when bullets must go; higher stays. Comparable within a session."""
+    """Value of keeping the bullet; when bullets must go, those with higher values stay. Comparable within a session."""
     section: HandoffSection | None = Field(default=None, exclude_if=lambda section: section is None)
-    """Of a structured compaction: where it stands; left out of others."""
+    """Section in a structured compaction; left out in others."""
     trust: Trust | None = Field(default=None, exclude_if=lambda trust: trust is None)
-    """Of an observation: the least trust of what it cites. Left out of others."""
+    """The least trust of the cited messages, in an observation; left out in others."""
 
     @property
     def place(self) -> HandoffSection:
-        """Its section, or that of its kind."""
+        """The bullet's section, or else that of its kind."""
         return self.section or SECTION_OF_KIND[self.kind]
 
 
@@ -81,7 +81,7 @@ class Utterance(FrozenModel):
 
 
 class LastRawTurn(FrozenModel):
-    """The newest user text and the newest assistant text, byte for byte."""
+    """The newest user text and the newest assistant text, verbatim."""
 
     user: Utterance | None = None
     assistant: Utterance | None = None
@@ -98,13 +98,13 @@ FALL_BACKS = (
     "[erased]",
     "another fault",
 )
-"""Kinds of failure; an HTTP status may stand behind one."""
+"""Kinds of failure; an HTTP status may follow one."""
 _KINDS = "|".join(FALL_BACKS).replace("[", r"\[").replace("]", r"\]")
 _FALL_BACK = re.compile(rf"({_KINDS})( \(HTTP [1-5][0-9]{{2}}\))?")
 
 
 def _known_fall_back(value: object) -> object:
-    """A kind of the closed set; earlier versions wrote more behind it, and of parts in other words.
+    """Return the kind of the closed set; earlier versions wrote further text after it, and another text about parts.
 
     >>> _known_fall_back("no answer of the model (HTTP 503): upstream down")
     'no answer of the model (HTTP 503)'
@@ -120,27 +120,27 @@ FallBack = Annotated[str, BeforeValidator(_known_fall_back), Field(pattern=rf"^{
 
 
 class SummaryOrigin(FrozenModel):
-    """What a model had to do with a summary: what of it was taken, and why the rest was not."""
+    """A model's part in a summary: the accepted bullets, and why others were refused."""
 
     LATER: ClassVar[frozenset[str]] = frozenset(("pointed",))
 
     model: str
     template: str
-    """Name, version and the first digits of its SHA-256: ``history_bullets 1 4f0c2a91``."""
+    """Name, version and the first digits of the template's SHA-256: ``history_bullets 1 4f0c2a91``."""
     grounded: int
-    """Bullets that are there because the model wrote them."""
+    """Number of bullets that the model wrote."""
     pointed: int = 0
-    """Of those, in the words of their sources."""
+    """Number of those in the words of their sources."""
     refused: dict[str, int] = Field(default_factory=dict)
-    """What the model wrote that does not hold, by what is wrong with it; words of sources, or of rules, stand in."""
+    """Number of the model's invalid lines, by fault; words of sources or lines made by rules replace them."""
     fell_back: tuple[FallBack, ...] = ()
-    """Why a part of the sources has no bullets of the model: of a closed set, with an HTTP status; no words of its."""
+    """Reasons (closed set, some with an HTTP status, no words of the model) why a part has no bullets of the model."""
     calls: int = 0
     usage: TokenUsage = TokenUsage.model_construct()
 
 
 class Summary(FrozenModel):
-    """What a summarizer returns."""
+    """The output of a summarizer."""
 
     LATER: ClassVar[frozenset[str]] = frozenset(("origin",))
 
@@ -150,68 +150,68 @@ class Summary(FrozenModel):
     """Positions in `SummarizerInput.standing` whose value a newer message replaces."""
     last_raw_turn: LastRawTurn = LastRawTurn.model_construct()
     origin: SummaryOrigin | None = None
-    """None: no model was asked."""
+    """The model's part, or None if no model was called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceMessage:
-    """An original with the reference to cite it by."""
+    """An original with its reference for citations."""
 
     ref: str
     message: Message
     ts: str | None = None
-    """When it was said, ISO 8601; None: the log does not know."""
+    """Time of the message in ISO 8601, or None if the log has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizerInput:
-    """Everything a summarizer may look at."""
+    """The whole input of a summarizer."""
 
     messages: tuple[SourceMessage, ...]
-    """To be shortened, in ordinal order."""
+    """Messages to shorten, in ordinal order."""
     standing: tuple[Bullet, ...] = ()
-    """Bullets of earlier compactions; never to be rewritten."""
+    """Bullets of earlier compactions, which must not be rewritten."""
     visible: tuple[SourceMessage, ...] = ()
-    """Messages that stay verbatim in the window, in ordinal order: they may supersede, and need no bullet."""
+    """Messages that stay verbatim in the window, in ordinal order; they may supersede others and need no bullet."""
     count_tokens: Callable[[str], int] = len
-    """Tokens of a text; the default counts characters so that a reader can do the arithmetic."""
+    """Count the tokens of a text; the default counts characters, so that a reader can check the arithmetic."""
 
 
 class ReplacementReader(Protocol):
-    """Reads one conversation for what replaces what."""
+    """A reader of one conversation that finds statements which replace earlier ones."""
 
     def read(self, message: SourceMessage) -> None:
-        """Take the next message, in ordinal order."""
+        """Read the next message, in ordinal order."""
 
     def replaced_by(self, ref: str) -> tuple[str, ...]:
-        """References of what says the newest of what this message says; () where nothing of it is replaced.
+        """Return the references of the newest messages that replace a statement of this message, or ().
 
-        `ref` names a message, or a passage of a long one (`§12.4`), and so do the references that are given.
+        `ref` and the results are references of messages, or of passages of long ones (`§12.4`).
         """
 
 
 @runtime_checkable
 class ResumableReader(ReplacementReader, Protocol):
-    """A reader that can go on in another process where it was."""
+    """A reader that can continue in another process."""
 
     def state(self) -> list[Any]:
-        """What it knows: lists, numbers and texts, as JSON has them."""
+        """Return the reader's state as JSON lists, numbers and texts."""
 
     def resume(self, state: list[Any]) -> bool:
-        """Take up a state; False, and nothing is changed, where other rules than its own have made it."""
+        """Load a state; if a reader with other rules made it, change nothing and return False."""
 
 
 class RuleReading(NamedTuple):
-    """What a user's message does with rules."""
+    """The rules in a user's message."""
 
     stated: tuple[str, ...] = ()
-    """Rules that it states, in the user's own words."""
+    """Rules that the message states, in the user's own words."""
     may_lift: bool = False
-    """Whether it may lift an earlier one: `RuleReader.lifts` says which."""
+    """Whether the message may lift an earlier rule; `RuleReader.lifts` tells it for each rule."""
 
 
 class RuleReader(Protocol):
-    """Reads users' messages for rules that last."""
+    """A reader of users' messages that finds lasting rules."""
 
     def read(self, text: str) -> RuleReading:
         """Read one message of a user."""
@@ -234,31 +234,31 @@ class Span(NamedTuple):
 
 
 class Loss(FrozenModel):
-    """Something the originals said that the section no longer shows; it still resolves by `ref`."""
+    """A statement of an original that the section no longer shows; the original still resolves by `ref`."""
 
     kind: LossKind
     text: str
     ref: str
     span: tuple[int, int] | None = None
-    """Character offsets into the original's text; None: the message as a whole."""
+    """Character offsets into the original's text, or None for the whole message."""
 
 
 class ObservationCounts(FrozenModel):
-    """Changes of an observation log. Reports of earlier versions hold it; none is written any more."""
+    """Changes of an observation log, in reports of earlier versions; no version writes it now."""
 
     appended: int
     merged: int = 0
-    """Observations that others stand for from now on."""
+    """Number of observations that reflections replace."""
     reflections: int = 0
-    """Those others."""
+    """Number of these reflections."""
     left: int = 0
-    """Observations that went for want of room."""
+    """Number of observations that were dropped because they did not fit."""
     tokens: int = 0
-    """Of the log as the window shows it now."""
+    """Tokens of the log in the window."""
 
 
 class CompressionReport(FrozenModel):
-    """The published view of one compaction; tokens are those of its section."""
+    """The published report of one compaction; tokens are those of its section."""
 
     LATER: ClassVar[frozenset[str]] = frozenset(("origin", "observations"))
 
@@ -275,8 +275,8 @@ class CompressionReport(FrozenModel):
     artifact: str
     """Address of the stored compaction."""
     created_at: str | None
-    """ISO 8601 as told by the caller's clock; None without one."""
+    """ISO 8601 time by the caller's clock; None without one."""
     origin: SummaryOrigin | None = Field(default=None, exclude_if=lambda origin: origin is None)
-    """What a model had to do with the bullets; left out where none was asked."""
+    """The model's part in the bullets; left out if no model was called."""
     observations: ObservationCounts | None = Field(default=None, exclude_if=lambda counts: counts is None)
     """Changes of the observation log, in reports of earlier versions."""

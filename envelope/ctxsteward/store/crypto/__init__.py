@@ -1,1 +1,1 @@
-"""Addresses, keys and ciphertext: who may read what, and what proves that nothing was changed."""
+"""Addresses, keys, encryption, signatures, and chains that prove that stored data is unchanged."""

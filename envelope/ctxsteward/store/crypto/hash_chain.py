@@ -3,14 +3,14 @@
     FOLDER/000000000001.json   {"schema_version": 1, "number": 1, "commit_id": …, "epoch": …, "parent": "",
     FOLDER/000000000002.json    "body": {…}, "mac": …}
 
-A link is committed by creating the object with the next number (compare-and-swap on the head, for any store that can
-create if absent). `parent` is the code of the link before, so history cannot be rewritten; `mac` is HMAC-SHA-256 over
-folder and canonical JSON, so no link can be changed, moved to another number or brought from another chain. A *witness*
-remembers the highest number seen: a chain that ends before it has lost its tail.
+To commit a link, create the object with the next number. That is a compare-and-swap on the head in any store that can
+create if absent. `parent` is the code of the previous link, so history cannot be rewritten. `mac` is HMAC-SHA-256 over
+folder and canonical JSON, so no link can be changed, moved to another number or copied from another chain. A *witness*
+remembers the highest number seen: a chain that ends before that number has lost its tail.
 
-Finding the newest link costs one listing from the highest number known on (the witness's, or `after`), whatever the
-length of the history; reading it one more request. What a listing leaves out at the end is found by whoever commits
-there, and noted, or reads on (`links`), which does not ask for a listing as long as there is a next link.
+Finding the newest link costs one listing that starts at the highest number known (the witness's, or `after`), for any
+length of the history. Reading it costs one more request. If a listing omits links at the end, a commit finds the next
+number taken and tells the witness; and `links` reads on by number, without a listing, while there is a next link.
 
 Profile versions, writer epochs, snapshots and the segments of a session's journal are chains.
 Raises `VersionTaken`, `OutcomeUnknown`, `ObjectMissing`, `Damaged`, `UnsupportedVersion`, `StoreUnavailable`.
@@ -35,7 +35,7 @@ from ..objects.port import ObjectStore, Patience, list_twice, put_once
 from .keyring import AddressKey
 
 CHAIN_VERSION = 1
-"""Major version of a link's form; fields may be added within it."""
+"""Major version of a link's format; it may gain fields within a version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,20 +44,20 @@ class Link:
 
     number: int
     commit_id: str
-    """Made by the writer before its first try."""
+    """Id that the writer draws before its first attempt."""
     epoch: int
-    """Of the writer."""
+    """Epoch of the writer."""
     parent: str
-    """Code of the link before; empty for the first."""
+    """Code of the previous link; empty for the first."""
     body: dict[str, Any]
     mac: str
 
 
 class ChainWitness(Protocol):
-    """Remembers outside the store how far it had got."""
+    """A memory outside the store of the highest number of each chain."""
 
     def seen(self, name: str) -> int:
-        """The highest number noted under this name; 0: none."""
+        """Return the highest number recorded under this name, or 0."""
 
     def see(self, name: str, number: int) -> None: ...
 
@@ -80,13 +80,13 @@ class Chain:
         self._patience = patience or Patience()
 
     def read(self, number: int) -> Link:
-        """The link with this number, its code checked."""
+        """Return the link with this number, and check its code."""
         return self._decode(number, self._objects.get(numbered(self.folder, number)))
 
     def present(self, number: int) -> Link:
-        """The link with this number, which was committed: `Damaged` where it is missing.
+        """Return the link with this number, which was committed. Raises `Damaged` if it is missing.
 
-        A listing that runs beside commits may leave a link out; reading it does not.
+        A listing that runs during commits may omit a link; a read by number finds it.
         """
         try:
             return self.read(number)
@@ -94,9 +94,9 @@ class Chain:
             raise Damaged(f"{self.folder}: link {number} is missing though it was committed; run store fsck") from None
 
     def last_number(self, after: int = 0) -> int:
-        """Number of the newest link, known to be `after` or later; 0: none. `Damaged` where one is missing."""
+        """Return the number of the newest link, at least `after`; 0 if none. Raises `Damaged` if a link is missing."""
         seen = 0 if self._witness is None else self._witness.seen(self.folder)
-        known = max(after, seen)  # asked before listing: who appends meanwhile does not make us doubt the listing
+        known = max(after, seen)  # before the listing, so that an append meanwhile does not contradict the listing
         last = max(known - 1, 0)
         for info in self._objects.list(f"{self.folder}/", after=numbered(self.folder, last) if last else ""):
             number = number_of(info.key)
@@ -113,12 +113,12 @@ class Chain:
         return last
 
     def head(self, after: int = 0) -> Link | None:
-        """The newest link, known to be `after` or later; None where there is none."""
+        """Return the newest link, whose number is at least `after`, or None if the chain is empty."""
         last = self.last_number(after)
         return self.present(last) if last else None
 
     def links(self, start: int = 1) -> Iterator[Link]:
-        """Yield links from `start` on, each checked against the one before."""
+        """Yield the links from `start` on, each checked against its predecessor."""
         before = self.read(start - 1) if start > 1 else None
         number = start
         while True:
@@ -134,7 +134,7 @@ class Chain:
             before, number = link, number + 1
 
     def readable(self) -> Iterator[Link | Damaged]:
-        """Every link that can be read by itself, in order; in the place of one that cannot, what is wrong with it."""
+        """Yield every link in order, each checked alone; in place of an unreadable link, yield its error."""
         numbers = map(number_of, list_twice(self._objects, f"{self.folder}/"))
         last, number = max((found for found in numbers if found is not None), default=0), 1
         while True:
@@ -151,10 +151,10 @@ class Chain:
     def append(
         self, parent: Link | None, body: dict[str, Any], *, epoch: int = 0, commit_id: str | None = None
     ) -> Link:
-        """Commit `body` right after `parent`, the newest link as the caller knows it, and return what stands there.
+        """Commit `body` right after `parent`, the newest link that the caller knows, and return the stored link.
 
-        Given a `commit_id` again after the same parent, the commit is found and not repeated. `StoreUnavailable` says
-        that nothing of this call landed, and nothing about earlier calls.
+        A second call with the same `commit_id` and parent finds the first commit and does not repeat it.
+        `StoreUnavailable` means that this call wrote nothing; an earlier call may have.
         """
         number = parent.number + 1 if parent else 1
         link = self._sealed(number, commit_id or secrets.token_hex(16), epoch, parent.mac if parent else "", body)
@@ -168,14 +168,14 @@ class Chain:
             patience=self._patience,
         )
         stands = self._decode(number, data if landing.found is None else landing.found)
-        self._note(number)  # one that is taken, too: whoever tries again looks behind it, whatever a listing says
+        self._note(number)  # also if it is taken, so that the next attempt looks beyond it even if a listing omits it
         if not landing.is_ours:
             raise VersionTaken(self.folder, number)
         return stands
 
     def _note(self, number: int) -> None:
         if self._witness is not None:
-            with suppress(StoreError):  # a commit has landed whether or not it can be noted
+            with suppress(StoreError):  # the commit is stored even if the witness fails
                 self._witness.see(self.folder, number)
 
     def _sealed(self, number: int, commit_id: str, epoch: int, parent: str, body: dict[str, Any]) -> Link:
@@ -207,7 +207,7 @@ class Chain:
 
 
 def follows(link: Link, before: Link | None) -> bool:
-    """Whether a link was committed right after this one."""
+    """Return whether `link` was committed right after `before`."""
     return link.parent == (before.mac if before else "")
 
 
@@ -232,7 +232,7 @@ def _canonical(document: dict[str, Any]) -> bytes:
 
 
 def _read(data: bytes) -> dict[str, Any] | None:
-    """A link's fields; None where the bytes are not exactly what a link is written as."""
+    """Return a link's fields, or None if the bytes are not a link's canonical JSON."""
     try:
         document = json.loads(data)
         canonical = isinstance(document, dict) and isinstance(document.get("mac"), str) and _canonical(document) == data
@@ -242,7 +242,7 @@ def _read(data: bytes) -> dict[str, Any] | None:
 
 
 def _commit_id(data: bytes) -> str | None:
-    """Whose commit stands there; None where it is no link."""
+    """Return the commit id of a stored link, or None if the bytes are not a link."""
     document = _read(data)
     found = document.get("commit_id") if document else None
     return found if isinstance(found, str) else None

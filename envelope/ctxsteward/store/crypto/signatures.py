@@ -1,7 +1,7 @@
-"""Signatures of people: checked here with public keys, made elsewhere with private ones.
+"""Check signatures of people with their public keys. Other programs sign with the private keys.
 
-A signature covers a purpose, the tenant, the profile and the fields that its kind of record names, so a signature that
-was given for one purpose, tenant or profile serves no other.
+A signature covers a purpose, the tenant, the profile and the signed fields of the record, so that it is valid for no
+other purpose, tenant or profile.
 
 Source: RFC 8032 (Ed25519).
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 
 def signed_data(purpose: bytes, tenant: str, profile: str, values: Sequence[object]) -> bytes:
-    """The bytes that a person signs."""
+    """Return the bytes that a person signs."""
     text = json.dumps(
         [tenant, profile, *values], ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
     )
@@ -21,7 +21,7 @@ def signed_data(purpose: bytes, tenant: str, profile: str, values: Sequence[obje
 
 
 def is_signed(key: str, signature: str, data: bytes) -> bool:
-    """Whether this public key (hex) has signed these bytes; False for an invalid key or signature."""
+    """Return whether this public key (hex) has signed these bytes; False for an invalid key or signature."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

@@ -1,19 +1,19 @@
-"""The vault: what was said by people, encrypted under a key of each subject, so that forgetting is destroying a key.
+"""The vault: people's words, encrypted under one key per subject, so that an erasure only destroys a key.
 
-A *subject* is one principal in one session (`keyring.subject_of`); what was derived from several of them in a session
-(compactions, selections, notes) is a subject of its own (`derived_subject`). Each has a random data key (AES-256-GCM),
-kept in the object store wrapped by the tenant's wrapping key. A *blob* is content under its address: HMAC of subject,
-kind and bytes, so the same text of two subjects has two addresses, and one subject's erasure cannot touch another's
-original.
+A *subject* is one principal in one session (`keyring.subject_of`). Texts derived from several principals of a session
+(compactions, selections, notes) belong to a subject of their own (`derived_subject`). Each subject has a random data
+key (AES-256-GCM), stored in the object store under the tenant's wrapping key. A *blob* is content under its address:
+HMAC of subject, kind and bytes. So the same text of two subjects has two addresses, and the erasure of one subject
+cannot remove another's original.
 
     keys/<tenant>/<subject address>.json   {"schema_version": 1, "wrapped": base64}
     blobs/<tenant>/ab/<address>            one line of JSON {"schema_version", "key", "kind"}, then the ciphertext;
-                                           in version 2 its content is compressed (RFC 1950)
+                                           in version 2 the content is compressed (RFC 1950)
     tombstones/<tenant>/<subject address>.json   {"schema_version": 1, "who", "when", "why", "held"?, "mac"}
 
-A forgotten subject gets no new key, nor does any subject of a forgotten session, and a key that a crash left beside a
-tombstone opens nothing: asking for it raises `Erased`. `who`, `when` and `why` are kept in plain: write no
-personal data there. Erasing everything a subject has left behind is `erasure`'s business.
+A forgotten subject gets no new key, nor does any subject of a forgotten session. A key that a crash left beside a
+tombstone is not used: a request for it raises `Erased`. `who`, `when` and `why` are stored in plain text: write no
+personal data there. The package `erasure` erases everything else that came from a subject.
 Raises `Erased`, `Damaged`, `ObjectMissing`, `OutcomeUnknown`, `StoreUnavailable`, `UnsupportedVersion`.
 Source: NIST SP 800-38D; NIST SP 800-88 (cryptographic erase).
 """
@@ -41,32 +41,32 @@ from .keyring import KEY_BYTES, NONCE_BYTES, Keys, address_of, decrypt, encrypt
 VAULT_VERSION = 1
 """Major version of key, blob and tombstone objects."""
 COMPRESSED_VERSION = 2
-"""Of blobs alone."""
+"""Version of compressed blobs."""
 COMPRESSION_LEVEL = 1
-"""Of 1 to 9: a night spends more time than its store spends room."""
+"""The fastest of levels 1 to 9, because time matters more to a night than space in the store."""
 
 MAX_KEYS_IN_MEMORY = 10_000
-"""The oldest go first; they are read again when they are needed."""
+"""Most data keys in memory; the oldest is dropped first and read again when needed."""
 
 _HEX = frozenset("0123456789abcdef")
 _NO_SESSION = re.compile("[\\x00\\x01]")
 
 
 def derived_subject(session: str, generation: int = 0) -> str:
-    """The subject of what was derived in a session; the generation moves on when a principal of it is forgotten.
+    """Return the subject of texts derived in a session; each erasure of a principal there begins a new generation.
 
-    Session ids hold no control characters, so it is no principal's.
+    Its name has U+0001 after the session id, which has no control characters, so no principal's subject equals it.
     """
     return f"{session}\x01{generation}"
 
 
 def session_of(subject: str) -> str:
-    """The session a subject is part of; empty for one of no session, whose name begins with a control character."""
+    """Return a subject's session, or "" if it has none: then its name begins with a control character."""
     return _NO_SESSION.split(subject, maxsplit=1)[0]
 
 
 class DataKey(NamedTuple):
-    """A subject's key and the address it is kept under."""
+    """A subject's data key."""
 
     subject: str
     """Address of the subject."""
@@ -74,14 +74,14 @@ class DataKey(NamedTuple):
 
 
 class VaultBlob(NamedTuple):
-    """Content of the vault and its subject, as it was named."""
+    """Decrypted content of the vault, and the name of its subject."""
 
     subject: str
     data: bytes
 
 
 class Tombstone(NamedTuple):
-    """That a subject was forgotten."""
+    """The record of a subject's erasure."""
 
     subject: str
     """Address of the subject."""
@@ -104,8 +104,8 @@ class Vault:
         patience: Patience | None = None,
         erasures: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`erasures` are those of the tenant so far, by whichever process: keys that were read before one are read
-        again."""
+        """`erasures` returns the number of the tenant's erasures by all processes. When it changes, cached keys are
+        dropped."""
         self.tenant = tenant
         self.objects = objects
         self._keys = keys
@@ -118,11 +118,11 @@ class Vault:
     # -- data keys ----------------------------------------------------------------------------------------------
 
     def subject_address(self, subject: str) -> str:
-        """What a subject is called in the object store."""
+        """Return the address that names a subject in the object store."""
         return address_of(self._address_key, subject, "subject", b"")
 
     def data_key(self, subject: str) -> DataKey:
-        """The subject's key, made at first use. Raises `Erased` where it, or the session it is of, was forgotten."""
+        """Return the subject's key, made at first use. Raises `Erased` if the subject or its session was forgotten."""
         name, session = self.subject_address(subject), session_of(subject)
         path = (name, self.subject_address(session)) if session else (name,)
         epoch, secret = self._remembered(name)
@@ -132,7 +132,7 @@ class Vault:
                 self._refuse_erased(*path)
                 secret = self._created(name)
             try:
-                self._refuse_erased(*path)  # asked last: an erasure either sees this key, or is seen here
+                self._refuse_erased(*path)  # last, so that a concurrent erasure sees the key or is seen here
             except Erased as error:
                 self.destroy_key_at(name, who=error.who, when=error.when, why=error.why)
                 raise
@@ -140,7 +140,7 @@ class Vault:
         return DataKey(name, secret)
 
     def known_key(self, name: str) -> DataKey:
-        """The key with this subject address; raises `Erased` or `ObjectMissing` where there is none (any more)."""
+        """Return the key with this subject address. Raises `Erased`, or `ObjectMissing` if there never was one."""
         epoch, secret = self._remembered(name)
         if secret is None:
             secret = self._fetched(name)
@@ -151,7 +151,7 @@ class Vault:
         return DataKey(name, secret)
 
     def _refuse_erased(self, *path: str) -> None:
-        """Raise `Erased` where one of these subjects was forgotten."""
+        """Raise `Erased` if one of these subjects was forgotten."""
         for name in dict.fromkeys(path):
             tombstone = self.tombstone(name)
             if tombstone is not None:
@@ -186,7 +186,7 @@ class Vault:
         return secret
 
     def _remembered(self, name: str) -> tuple[int, bytes | None]:
-        """The key, and as of which erasure."""
+        """Return the current number of erasures, and the cached key."""
         epoch = self._erasures()
         with self._lock:
             if epoch != self._epoch:
@@ -197,7 +197,7 @@ class Vault:
     def _remember(self, name: str, secret: bytes, epoch: int) -> None:
         with self._lock:
             if epoch != self._epoch:
-                return  # somebody was forgotten since it was read
+                return  # an erasure happened after the key was read
             self._secrets[name] = secret
             while len(self._secrets) > MAX_KEYS_IN_MEMORY:
                 del self._secrets[next(iter(self._secrets))]
@@ -205,18 +205,18 @@ class Vault:
     # -- content ------------------------------------------------------------------------------------------------
 
     def encrypt(self, key: DataKey, data: bytes, context: bytes) -> bytes:
-        """Ciphertext that only this subject's key opens, and only in this context."""
+        """Return ciphertext that only this subject's key decrypts, and only with this context."""
         return encrypt(key.secret, data, context, secrets.token_bytes(NONCE_BYTES))
 
     def decrypt(self, key: DataKey, data: bytes, context: bytes) -> bytes:
-        """The inverse of `encrypt`; raises `Damaged`."""
+        """Decrypt the result of `encrypt`. Raises `Damaged`."""
         return decrypt(key.secret, data, context)
 
     def put(self, subject: str, kind: str, data: bytes, *, compress: bool = False) -> str:
-        """Keep content for good; its address. The same content of the same subject is kept once.
+        """Store content permanently and return its address. The same content of the same subject is stored once.
 
-        `compress` it first where that saves room; its address stays that of the content, whatever compressed it.
-        Raises `Damaged` where what stands there already cannot be read: what was put is there to be read.
+        `compress` compresses it if that saves space; the address is that of the uncompressed content.
+        Raises `Damaged` if the address has an unreadable blob already, so that a return means readable content.
         """
         address = address_of(self._address_key, subject, kind, data)
         key, data_key = names.blob_name(self.tenant, address), self.data_key(subject)
@@ -233,11 +233,11 @@ class Vault:
         return address
 
     def get(self, address: str) -> bytes:
-        """The content with this address, decrypted and checked."""
+        """Return the content with this address, decrypted and checked."""
         return self.entry(address).data
 
     def entry(self, address: str) -> VaultBlob:
-        """The content with this address, and whose it is."""
+        """Return the content with this address, and its subject."""
         return self._opened(address, self.objects.get(names.blob_name(self.tenant, address)))
 
     def _opened(self, address: str, blob: bytes) -> VaultBlob:
@@ -262,13 +262,13 @@ class Vault:
     # -- forgetting ---------------------------------------------------------------------------------------------
 
     def destroy_key(self, subject: str, *, who: str, when: str, why: str) -> Tombstone:
-        """Write the tombstone, then destroy the key. A repeat finishes it after a crash and keeps the tombstone."""
+        """Write the tombstone, then destroy the key. A repeat after a crash finishes this and keeps the tombstone."""
         return self.destroy_key_at(self.subject_address(subject), who=who, when=when, why=why)
 
     def destroy_key_at(
         self, name: str, *, who: str, when: str, why: str, held: Mapping[str, Any] | None = None
     ) -> Tombstone:
-        """Like `destroy_key`, for a subject known by its address alone; `held` as in `Tombstone`."""
+        """Do `destroy_key` for the subject with this address; `held` is that of the `Tombstone`."""
         key = names.tombstone_name(self.tenant, name)
         fields: Wire = {"schema_version": VAULT_VERSION, "who": who, "when": when, "why": why}
         if held is not None:
@@ -280,24 +280,24 @@ class Vault:
         return Tombstone(name, who, when, why, held or {}) if found is None else self._tombstone(name, found)
 
     def _put(self, key: str, body: bytes, address: str) -> bytes | None:
-        """Create an object; what stands there where it had to be read back."""
+        """Create an object; return the stored bytes if they had to be read back, else None."""
         return put_once(
             self.objects, key, body, commit_id=address[:16], mine=body.__eq__, patience=self._patience
         ).found
 
     def discard(self, address: str) -> None:
-        """Delete content whose subject stays: it holds words of somebody else, who was forgotten."""
+        """Delete content whose subject is not forgotten, because it contains words of a forgotten subject."""
         self.objects.delete(names.blob_name(self.tenant, address))
 
     def finish_destroying(self, name: str) -> None:
-        """Destroy a key that is left because an erasure was cut off after its tombstone."""
+        """Destroy a key that an erasure left because it was interrupted after writing the tombstone."""
         key = names.data_key_name(self.tenant, name)
         with suppress(ObjectMissing):
             self.objects.get(key)
             self.objects.delete(key)
 
     def holds_key(self, name: str) -> bool:
-        """Whether the object store has a key of the subject with this address, readable or not, forgotten or not."""
+        """Return whether the object store has a key object of the subject with this address, even an unreadable one."""
         try:
             self.objects.get(names.data_key_name(self.tenant, name))
         except ObjectMissing:
@@ -305,14 +305,14 @@ class Vault:
         return True
 
     def is_erased(self, name: str, *, damaged: bool) -> bool:
-        """Whether a tombstone of the subject is there; `damaged`: what a damaged one counts for."""
+        """Return whether the subject with this address has a tombstone; return `damaged` if it cannot be read."""
         try:
             return self.tombstone(name) is not None
         except (Damaged, UnsupportedVersion):
             return damaged
 
     def tombstone(self, name: str) -> Tombstone | None:
-        """The tombstone of the subject with this address, if it was forgotten."""
+        """Return the tombstone of the subject with this address, or None if it was not forgotten."""
         try:
             data = self.objects.get(names.tombstone_name(self.tenant, name))
         except ObjectMissing:
@@ -328,14 +328,14 @@ class Vault:
         return Tombstone(name, document["who"], document["when"], document["why"], document.get("held", {}))
 
     def erased(self) -> Iterator[str]:
-        """Addresses of the subjects forgotten in this tenant, in order; costs a listing."""
+        """Yield the addresses of the tenant's forgotten subjects in order; costs a listing."""
         for info in self.objects.list(names.tombstone_name(self.tenant, "").removesuffix(".json")):
             name = info.key.rpartition("/")[2].removesuffix(".json")
             if _is_address(name):
                 yield name
 
     def forget_secret(self, name: str) -> None:
-        """Drop a key from memory, because another process has erased its subject."""
+        """Drop a key from memory."""
         with self._lock:
             self._secrets.pop(name, None)
 

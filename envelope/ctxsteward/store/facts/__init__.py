@@ -1,1 +1,1 @@
-"""Facts that earlier versions kept about one user, project or session: read for past envelopes, and erased."""
+"""Facts that earlier versions stored about one user, project or session; read for past envelopes, and erased."""

@@ -1,28 +1,27 @@
-"""Facts that earlier versions kept: for each audience of a profile a chain, one link one set. Nothing writes them now.
+"""Facts that earlier versions stored: one chain per audience of a profile, one set per link. Nothing writes them now.
 
     facts/<tenant>/<profile>/<audience address>/000000000001.json   a link whose body is a set (`fact`)
 
-The audience is the only way to its facts: the folder is an HMAC of profile, kind and name. Links say what a past
-envelope was shown.
+Facts are found only by their audience: the folder is an HMAC of profile, kind and name. Links tell which facts a past
+envelope showed.
 
-When somebody is forgotten, facts whose link names an erased subject are withdrawn (`withdraw_facts`), and so is all
-that is known about one user or session (`forget_audience`): destroying a fact's key takes it from every link and
-envelope. Withdrawing costs a listing of tombstones and all fact links of the tenant.
+An erasure withdraws facts whose link names an erased subject (`withdraw_facts`), and all facts about a forgotten user
+or session (`forget_audience`). Destroying a fact's key removes it from every link and envelope. Withdrawing costs a
+listing of tombstones and all fact links of the tenant.
 
-Sessions ask through a `FactLookup`, without a build waiting for a dead store. Where the journal lies in the store,
-asking is reading a local file. Where it does not, a thread asks and a build waits `wait_seconds` at most. After
-failures the store is not asked for a while (`drain.Breaker`), so a dead store costs a build nothing but a finding.
-`epoch` grows with each erasure, by whichever process: what sessions hold of facts is void then.
+Sessions read through a `FactLookup`, so that no build waits for a dead store. If the journal is in the store, a read is
+that of a local file. Else a thread reads, and a build waits at most `wait_seconds`. After failures the store is not
+called for a while (`drain.Breaker`), so a dead store costs a build only a finding. `epoch` grows with each erasure by
+any process; sessions must then drop their cached facts.
 
-Two functions keep withdrawn meta records out of sessions' heads. A session's log holds the profile it is pinned to,
-records included; a record is withdrawn when its key in the vault is destroyed. An erasure cleans the logs that were
-written before (`withdrawn_heads`): a head keeps its place, its other records and its version's number, and gets a valid
-code only where it had one. A profile read before the erasure is checked when it is about to be written
-(`without_withdrawn_records`), with a request for each record; where the store does not answer in time, the profile is
-taken as it is, with a finding.
+Two functions keep withdrawn meta records out of sessions' heads. A session's log contains its pinned profile with all
+records; a record is withdrawn when its key in the vault is destroyed. An erasure cleans earlier logs
+(`withdrawn_heads`): a head keeps its position, its other records and its version number, and gets a valid code only if
+it had one. A profile that was read before the erasure is checked before it is written (`without_withdrawn_records`),
+with one request per record. If the store does not answer in time, the profile is written unchanged, with a finding.
 
-Raises `Damaged`, `UnsupportedVersion`, `StoreUnavailable`; a lookup also what its question raises. Source: the state
-design (committing governed state; erasure).
+Raises `Damaged`, `UnsupportedVersion`, `StoreUnavailable`; a lookup also raises the errors of its question. Source: the
+state design (committing governed state; erasure).
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ from .fact import (
 
 
 class FactStore:
-    """What is known of the audiences of one profile of one tenant."""
+    """The facts about the audiences of one profile of one tenant."""
 
     def __init__(self, store: Backend, profile: str, tenant: str = "default") -> None:
         self.profile: str = checked_profile_name(profile)
@@ -70,32 +69,32 @@ class FactStore:
         self._shelf = MetaRecordVault(self.vault, self._key, profile)
 
     def folder(self, audience: Audience) -> str:
-        """Where an audience's facts lie."""
+        """Return the folder of an audience's facts."""
         kind, name = f"{audience.kind}s", audience.name.encode()
         return facts_folder(self.tenant, self.profile, address_of(self._key, self.profile, kind, name))
 
     def fact(self, kept: RecordRef) -> Fact | None:
-        """A fact out of the vault; None where it was erased. Fields of later versions are left out."""
+        """Return a fact from the vault, or None if it was erased. Fields of later versions are left out."""
         data = self._shelf.content(kept)
         return None if data is None else read_fact(kept, data)
 
     def folders(self) -> list[str]:
-        """Every shelf; costs one listing of all links."""
+        """Return the folders of all audiences; costs one listing of all links."""
         listed = self._store.objects.list(facts_folder(self.tenant, self.profile) + "/")
         return list(dict.fromkeys(info.key.rpartition("/")[0] for info in listed if number_of(info.key) is not None))
 
     def links(self, folder: str) -> Iterator[Link]:
-        """All links of a shelf, oldest first."""
+        """Yield all links of a folder, oldest first."""
         return self._store.chain(folder, tenant=self.tenant).links()
 
 
 def erased_fact(kept: RecordRef) -> Finding:
-    """Says that a fact was left out."""
+    """Return a finding that an erased fact was left out."""
     return Finding(kind="fact_erased", field="dynamic", text=f"fact {kept.blob[:16]}… was erased and is left out")
 
 
 def withdraw_facts(store: Backend, tenant: str, *, who: str, when: str, why: str) -> int:
-    """Destroy the keys of facts that rest on a forgotten subject; how many there were."""
+    """Destroy the keys of facts that cite a forgotten subject; return their number."""
     vault, withdrawn = store.vault(tenant), 0
     shelves = list(_shelves(store, tenant))
     if not shelves:
@@ -117,7 +116,7 @@ def withdraw_facts(store: Backend, tenant: str, *, who: str, when: str, why: str
 
 
 def forget_audience(store: Backend, tenant: str, audience: Audience, *, who: str, when: str, why: str) -> int:
-    """Destroy all that is known about this audience, in every profile; how many facts there were."""
+    """Destroy the keys of all facts about this audience in every profile; return the number of facts."""
     vault, forgotten = store.vault(tenant), 0
     for shelf in _shelves(store, tenant):
         folder = shelf.folder(audience)
@@ -129,12 +128,12 @@ def forget_audience(store: Backend, tenant: str, audience: Audience, *, who: str
 
 
 def has_shelf(store: Backend, tenant: str, audience: Audience) -> bool:
-    """Whether anything was ever known about this audience, in any profile."""
+    """Return whether any profile ever had facts about this audience."""
     return any(next(shelf.links(shelf.folder(audience)), None) is not None for shelf in _shelves(store, tenant))
 
 
 def _shelves(store: Backend, tenant: str) -> Iterator[FactStore]:
-    """Of every profile that has facts."""
+    """Yield the fact store of every profile that has facts."""
     names = folders_in(store.objects, f"facts/{part_of(tenant)}/")
     return (FactStore(store, unquote(name), tenant) for name in names)
 
@@ -142,7 +141,7 @@ def _shelves(store: Backend, tenant: str) -> Iterator[FactStore]:
 def withdrawn_heads(
     key: AddressKey, session: str, rows: Sequence[JournalRecord], is_gone: Callable[[str], bool]
 ) -> dict[int, JournalRecord]:
-    """The head records that change, by position; `is_gone` judges the subject of a meta record."""
+    """Return new head records without withdrawn meta records, by position; `is_gone` judges a record's subject."""
     changed: dict[int, JournalRecord] = {}
     for position, record in enumerate(rows):
         body = _without(record, is_gone) if record.kind == "head" and '"meta":[{' in record.body else None
@@ -156,7 +155,7 @@ def withdrawn_heads(
 def without_withdrawn_records(
     lookup: FactLookup | None, tenant: str, profile: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """A profile, as JSON, without the records that were withdrawn since it was read."""
+    """Return a profile (JSON) without the records that were withdrawn after it was read, and findings."""
     records: list[dict[str, Any]] = profile.get("meta") or []
     if lookup is None or not records:
         return profile, []
@@ -181,7 +180,7 @@ def without_withdrawn_records(
 
 
 def _without(record: JournalRecord, is_gone: Callable[[str], bool]) -> str | None:
-    """The body without withdrawn records; None where it holds none, or cannot be read."""
+    """Return the body without withdrawn records, or None if it has none or cannot be read."""
     try:
         body: dict[str, Any] = json.loads(record.body)
         profile = body["profile"]
@@ -199,11 +198,11 @@ def _subject(profile: str, fields: dict[str, Any]) -> str:
 
 
 WAIT_SECONDS = 0.25
-"""That a build waits for facts of a store that is not near."""
+"""Longest wait of a build for facts from a store that is not local."""
 MAX_ASKING = 8
-"""Questions under way at one time."""
+"""Most questions at the same time."""
 MAX_AT_A_TIME = 8
-"""Requests of one question."""
+"""Most requests of one question at the same time."""
 _LATE = "the object store did not answer in time"
 
 
@@ -212,7 +211,7 @@ B = TypeVar("B")
 
 
 class FactLookup:
-    """Safe with threads."""
+    """Bounded reads of facts and withdrawals for sessions. Safe with threads."""
 
     def __init__(
         self,
@@ -222,25 +221,25 @@ class FactLookup:
         erasures: Callable[[str], int] = lambda tenant: 0,
         sessions: Sessions | None = None,
     ) -> None:
-        """`shelves` are those of a profile and tenant; with `wait_seconds`, questions are asked aside; `erasures` are
-        those of a tenant so far, by whichever process."""
+        """`shelves` returns the fact store of a profile and tenant. With `wait_seconds`, questions run in threads.
+        `erasures` returns the number of a tenant's erasures by all processes."""
         self.shelves = shelves
         self.sessions = sessions
-        """Where profiles and the sources of their records are looked up; None: nowhere."""
+        """Source of profiles and of the originals that their records cite, or None."""
         self.epoch = erasures
-        """Of what was read of a tenant's facts."""
+        """Return a tenant's epoch: cached facts are valid only while it stays the same."""
         self._wait_seconds = wait_seconds
         self._asker = Asker("facts", MAX_ASKING, late=_LATE)
 
     def ask(self, question: Callable[[], None]) -> None:
-        """Run this question, waiting `wait_seconds` at most; it keeps its answer itself, perhaps after the wait."""
+        """Run this question and wait at most `wait_seconds`. It stores its answer itself, possibly after the wait."""
         if self._wait_seconds is None:
             question()
         else:
             self._asker.ask(lambda _: question(), self._wait_seconds)
 
     def each(self, read: Callable[[A], B], items: Iterable[A]) -> Iterable[B]:
-        """`map`; of a store that is not near, several at a time."""
+        """Do `map`, with several calls at a time if the store is not local."""
         if self._wait_seconds is None:
             return map(read, items)
         from concurrent.futures import ThreadPoolExecutor

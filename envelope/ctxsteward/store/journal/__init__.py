@@ -1,1 +1,1 @@
-"""The journal: ordered, durable records of sessions, in SQLite tables on disk or in memory."""
+"""The journal: ordered, durable records of sessions, in a SQLite file, in PostgreSQL or in memory."""

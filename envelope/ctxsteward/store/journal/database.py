@@ -1,20 +1,20 @@
 """The journal's SQLite file: its tables and their version, connections for reading, checks of the file as a whole.
 
-    records    one row a record: (tenant, session, position) → kind, ordinal, outputs, id, address, body, wire, mac
-    logs       one row a log: length, generation, how far it is drained, what waits to be, subjects forgotten, code
-    manifests  one row an envelope, in the order of their making (seq)
-    seen       highest number noted under a name
-    forgotten  one row a forgotten subject, with its code
-    meta       the journal's own id; bytes that wait in all logs; whether rows have their codes (`RowCodes`)
+    records    one row per record: (tenant, session, position) → kind, ordinal, outputs, id, address, body, wire, mac
+    logs       one row per log: length, generation, drain mark, waiting part, number of forgotten subjects, code
+    manifests  one row per envelope, in the order in which they were made (seq)
+    seen       highest number recorded under a name
+    forgotten  one row per forgotten subject, with its code
+    meta       the journal's own id; bytes that wait in all logs; whether rows have codes (`RowCodes`)
 
 Write-ahead log, every commit fsynced (`synchronous = FULL`), deleted content overwritten (`secure_delete`). The version
-is SQLite's `user_version`. Version 2, whose logs and forgotten subjects had no codes, gets the columns for them when it
-is opened; a file with any other one, or with tables and none, is refused and left as it is.
+is SQLite's `user_version`. Version 2 had no codes of logs and forgotten subjects; it gets their columns when it is
+opened. A file of any other version, or with tables but no version, is refused and left unchanged.
 
-``journal.id`` beside the file, ``{"schema_version": 1, "journal": the journal's own id}``, says which journal belongs
-here, so that after the loss of a journal the empty one made in its place is noticed. It is written when a journal is
-first opened and stays when the journal is gone. A folder without it holds a new journal, or one of a release that wrote
-no such file. Where there are objects or keys already and no journal, a journal was lost whose id is not known.
+``journal.id`` beside the file, ``{"schema_version": 1, "journal": the journal's own id}``, names the journal that
+belongs here, so that a new empty journal in place of a lost one is detected. It is written when a journal is first
+opened, and stays if the journal is lost. A folder without it has a new journal, or one of a version that wrote no such
+file. If there are objects or keys but no journal, a journal was lost whose id is unknown.
 
 Raises `OSError`, `StoreError`, `UnsupportedVersion`, `Damaged`. Source: SQLite documentation, "Write-Ahead Logging",
 "PRAGMA".
@@ -46,18 +46,18 @@ _WITHOUT_CODES = 2
 FILE_NAME = "journal.sqlite"
 
 WAL_KEPT_BYTES = 64 << 20
-"""The write-ahead log is cut back to this after it grew under a slow reader."""
+"""Size to which the write-ahead log is truncated after it grew because of a slow reader."""
 
 _PRAGMAS = ("synchronous = FULL", "fullfsync = ON", "secure_delete = ON", f"journal_size_limit = {WAL_KEPT_BYTES}")
 
 IDLE_READERS = 8
-"""Connections kept open for reading; more are made while more threads read at once."""
+"""Most idle connections for reading; more are made while more threads read at once."""
 
 _POLL_SECONDS = 0.001
 _NET_SECONDS = 0.5
-"""A reader that waits for a fork to be over looks round after this long."""
+"""Longest wait of a reader for the end of a fork before it checks again."""
 
-# Records are a table with row ids, so that appends of many logs fill the same page: half the time of a transaction.
+# `records` has row ids, so that appends of many logs fill the same page; a transaction takes half the time.
 _TABLES = """
 CREATE TABLE records (
   tenant TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL, kind TEXT NOT NULL, ordinal INTEGER NOT NULL,
@@ -106,22 +106,22 @@ INSERT INTO logs SELECT DISTINCT tenant, session, 0, 0, 0, 0, 0, 0, 0, 0,
 
 
 def connect(path: Path, busy_seconds: float, *, make: bool = False) -> Connection:
-    """A connection that is safe to hand from thread to thread; transactions are begun by hand.
+    """Open a connection that threads may pass on; the caller begins transactions.
 
-    All may have been closed for a fork, so each is opened as if it were the first. Raises `Damaged`.
+    A fork may have closed all connections, so each one is opened with the checks of the first. Raises `Damaged`.
     """
     check_companions(path)
     db = sqlite_file.connect(path, busy_seconds, _PRAGMAS, make=make)
-    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # a code finds it
+    db.text_factory = partial(str, encoding="utf-8", errors="replace")  # the record's code detects altered bytes
     return db
 
 
 def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy_seconds: float) -> tuple[str, bool]:
-    """Make the tables where there are none, check their version, add what an earlier one had not.
+    """Make missing tables, check their version, and add the columns that an earlier version lacks.
 
-    Returns the journal's id, and whether the tables were made here and now.
-    Switching a new file to write-ahead mode does not wait for another process that does the same: it fails at once, so
-    it is tried again until `busy_seconds` are over.
+    Returns the journal's id, and whether this call made the tables. Switching a new file to write-ahead mode fails at
+    once if another process does the same, instead of waiting for it. So it is repeated until `busy_seconds` have
+    passed.
     """
     deadline = time.monotonic() + busy_seconds
     while True:
@@ -149,7 +149,7 @@ def prepare(db: sqlite3.Connection, path: Path, draw_id: Callable[[], str], busy
 
 
 def _version(db: sqlite3.Connection, path: Path) -> int:
-    """Of the tables; 0 where there are none, raises where other ones are."""
+    """Return the version of the tables, or 0 without tables. Raises if the tables are not a journal's."""
     query = (
         "SELECT (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema), "
         "(SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('records', 'logs', 'forgotten', 'meta'))"
@@ -166,7 +166,7 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether somebody else held the file for too long."""
+    """Return whether another connection had the file locked for too long."""
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -184,7 +184,7 @@ _ADVICE = {
 
 
 def store_error(error: BaseException, root: Path, busy_seconds: float, effect: str = "") -> StoreError:
-    """The `StoreError` for an error of SQLite; `effect` says what became of the call."""
+    """Return the `StoreError` for an error of SQLite; `effect` tells the user what the call has done."""
     code, tail = _code(error), f"; {effect}" if effect else ""
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreLocked(f"{root}: another process has held the journal for {busy_seconds:g} s{tail}; try again")
@@ -195,7 +195,7 @@ def store_error(error: BaseException, root: Path, busy_seconds: float, effect: s
 
 
 def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
-    """The `StoreError` that says why a journal cannot be opened."""
+    """Return the `StoreError` that says why a journal cannot be opened."""
     what = f"cannot open a store at {root}: {error}"
     if isinstance(error, sqlite3.Error) and is_busy(error):
         return StoreLocked(f"{what}; another process holds it; try again")
@@ -205,27 +205,27 @@ def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
 
 
 RowReader = Callable[..., list[tuple[Any, ...]]]
-"""All rows of a query, and of the values in it if there are some; see `Readers.all`."""
+"""Return all rows of a query with optional values; see `Readers.all`."""
 
 
 class Readers:
-    """Connections for reading: a read sees the newest commit and waits for no writer. Safe with threads."""
+    """A pool of connections for reading. A read sees the newest commit and waits for no writer. Safe with threads."""
 
     def __init__(self, path: Path, busy_seconds: float, same: SameFile) -> None:
         self._path, self._busy_seconds, self._same = path, busy_seconds, same
         self._lock = forking.lock()
         self._idle: list[Connection] = []
         self._made: WeakSet[Connection] = WeakSet()
-        """Those that are open: idle ones, and those in use."""
+        """All open connections, idle and in use."""
         self._forking, self._over = False, threading.Event()
         self._pausing = 0
-        """The process that was last about to fork."""
+        """Id of the process that last began to fork."""
         self._closed = False
         forking.pause_at_fork(self)
         forking.renew_in_child(self)
 
     def all(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows, so that no statement stays open and holds a snapshot."""
+        """Return all rows at once, so that no open statement keeps an old snapshot."""
         if self._closed:
             raise StoreError(f"{self._path.parent}: the journal is closed; open its store again")
         try:
@@ -249,7 +249,7 @@ class Readers:
             self._over.wait(_NET_SECONDS)
 
     def _connected(self) -> Connection:
-        self._same.check_main()  # what took the file's place is not read
+        self._same.check_main()  # do not read a file that replaced the journal
         db = connect(self._path, self._busy_seconds)
         self._made.add(db)
         db.execute("PRAGMA query_only = ON")
@@ -264,7 +264,7 @@ class Readers:
                 self._idle.append(db)
 
     def close(self) -> None:
-        """Close what is idle now, and what is in use when its read ends."""
+        """Close the idle connections now, and each used one when its read ends."""
         self._closed = True
         with self._lock:
             self._let_go()
@@ -285,7 +285,7 @@ class Readers:
         until = time.monotonic() + timeout_seconds
         self._forking, self._pausing = True, os.getpid()
         while True:
-            if self._lock.acquire(timeout=max(0.0, until - time.monotonic())):  # held for long by who opens the file
+            if self._lock.acquire(timeout=max(0.0, until - time.monotonic())):  # opening the file may hold it for long
                 try:
                     if len(self._made) == len(self._idle):
                         self._let_go()
@@ -300,7 +300,7 @@ class Readers:
     def resume(self) -> None:
         over, self._over = self._over, threading.Event()
         self._forking = False
-        if self._pausing == os.getpid():  # in a child nobody waits, and who was about to may have left it locked
+        if self._pausing == os.getpid():  # in a child no thread waits, and the event's lock may have stayed locked
             over.set()
 
     def forked(self) -> None:
@@ -309,7 +309,7 @@ class Readers:
 
 
 _MOST = 100
-"""Findings of one kind."""
+"""Most reported faults of one kind."""
 
 _UNOWNED = """
 SELECT tenant, session, count(*) FROM {table} WHERE NOT EXISTS (
@@ -319,7 +319,7 @@ SELECT tenant, session, count(*) FROM {table} WHERE NOT EXISTS (
 
 
 def check_file(read: RowReader) -> list[str]:
-    """One line a finding; none where the file is whole."""
+    """Return one line per fault of the file; an empty list if it is intact."""
     try:
         rows = read("SELECT * FROM pragma_integrity_check(?)", (_MOST,))
         problems = [f"SQLite says: {line}" for (line,) in rows if line != "ok"]
@@ -334,13 +334,13 @@ def check_file(read: RowReader) -> list[str]:
 NAME = "journal.id"
 VERSION = 1
 UNKNOWN = "unknown"
-"""In place of the id of a journal that was lost before there was such a file."""
+"""Value in ``journal.id`` for a journal that was lost before the file was written."""
 
 
 def belongs(root: Path, id: str, *, made: bool, inhabited: bool) -> str | None:
-    """None where the journal with this id is the one that belongs here; else what is missing.
+    """Return None if the journal with this id belongs here, else a text that names the missing journal.
 
-    `made`: it was made just now; `inhabited`: beside objects or keys that were there before it.
+    `made` says that it was just made, `inhabited` that objects or keys were there before it.
     """
     path = root / NAME
     belonging = _read(path)

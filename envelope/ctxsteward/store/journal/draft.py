@@ -1,4 +1,4 @@
-"""A journal in memory on top of another one, for `Session.draft`: what is written here never reaches the other one."""
+"""A journal in memory on top of another one, for `Session.draft`. Its writes never reach the other journal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _READ_ONLY = "a draft replaces and drops nothing; call this on the store's own j
 
 
 class DraftJournal(Journal):
-    """Reads one session through to `base` up to `position`, keeps what is appended after it to itself.
+    """A journal that reads `base`, the session's log only up to `position`, and keeps later appends in memory.
 
-    It holds for one generation of the base's log: once that is replaced, an append is a `Conflict`.
+    After a change of generation of the session's log in `base`, an append raises `Conflict`.
     """
 
     def __init__(self, base: Journal, key: SessionKey, position: int) -> None:
-        from .memory import MemoryJournal  # most sessions make no draft, and SQLite takes time to import
+        from .memory import MemoryJournal  # imported here because few sessions make a draft and SQLite loads slowly
 
         self._base, self._key, self._from = base, key, position
         self._own = MemoryJournal(draw_id=lambda: base.id)
@@ -72,19 +72,19 @@ class DraftJournal(Journal):
         return below if below is not None and self._sees(key, below.ordinal) else self._own.by_output(key, number)
 
     def _sees(self, key: SessionKey, ordinal: int) -> bool:
-        """Whether a message of the base stood there when the draft was made."""
+        """Return whether this message was in the base when the draft was made."""
         if key != self._key:
             return True
         position = self._base.position(key, ordinal)
         return position is not None and position < self._from
 
-    # -- what is below a draft is not its own, and nothing of it is kept
+    # -- a draft reads the rest of its base, and writes nothing to it
 
     def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
-        """Keep nothing: envelopes of a draft are not looked up by their address."""
+        """Do nothing: nobody looks up envelopes of a draft by their address."""
 
     def scrub(self) -> None:
-        """Do nothing: a draft is in no file."""
+        """Do nothing: a draft has no file."""
 
     def close(self) -> None:
         """Do nothing: the owner of the base closes it."""

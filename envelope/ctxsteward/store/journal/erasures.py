@@ -1,7 +1,7 @@
-"""Values and ports of an erasure: its request, whom it calls, and what it reports. `store/erasure` does the work.
+"""Values and ports of an erasure: its request, the callables that it calls, its report. `store/erasure` does the work.
 
-An *eraser* is a callable of whatever holds text derived from what people said: cards, indexes, recordings, exports.
-*Elsewhere* is the object store's copy of the sessions (`RemoteSessions`).
+An *eraser* deletes text derived from people's words in one component: cards, indexes, recordings, exports.
+*Elsewhere* means the object store's copy of the sessions (`RemoteSessions`).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from .port import Journal, SessionKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """What is forgotten of one session, for whatever holds text derived from it."""
+    """The messages of one session that an erasure forgets, for erasers of derived text."""
 
     tenant: str
     session: str
     principal: str | None
-    """None: the whole session."""
+    """The forgotten principal, or None for the whole session."""
     ordinals: frozenset[int] | None
-    """Messages that were forgotten; None: all."""
+    """Ordinals of the forgotten messages, or None for all."""
 
 
 Eraser = Callable[[Sequence[Deletion]], int]
-"""Deletes what was derived from this, and says how many texts that were. It is told the same twice: the second number
-is what it had left, and must be 0."""
+"""Delete the texts derived from these messages, and return their number. An erasure calls it twice: the second number
+counts texts that the first call left, and must be 0."""
 
 
 @runtime_checkable
@@ -41,41 +41,41 @@ class NamedEraser(Protocol):
 
 @runtime_checkable
 class Holder(Protocol):
-    """An eraser that can say what it holds: then tombstones reach it for sessions, too, that have no log here."""
+    """An eraser that lists its sessions, so that an erasure also reaches it for sessions without a log here."""
 
     def __call__(self, deletions: Sequence[Deletion], /) -> int: ...
 
     def sessions(self, tenant: str) -> Iterable[str]:
-        """Ids of sessions it holds something of."""
+        """Return the ids of sessions of which it has texts."""
 
 
 class ReachedSessions(NamedTuple):
-    """What could be found, and what could not be read on the way."""
+    """Names that were found, and findings about objects that could not be read."""
 
     names: tuple[str, ...]
     findings: tuple[Finding, ...] = ()
 
 
 class RemoteSessions(Protocol):
-    """Sessions as the object store has them, drained there by this machine or another."""
+    """The sessions in the object store, drained there by this machine or another."""
 
     def sessions(self, tenant: str) -> ReachedSessions:
-        """Ids of those that are not forgotten."""
+        """Return the ids of sessions that are not forgotten."""
 
     def holds(self, key: SessionKey) -> bool:
-        """Whether a session is there, whatever a listing says."""
+        """Return whether a session is there, without trusting a listing."""
 
     def parent(self, key: SessionKey) -> str | None:
-        """Of which session it is a fork. Raises where it cannot be read."""
+        """Return the session of which this is a fork, or None. Raises if it cannot be read."""
 
     def subjects(self, key: SessionKey) -> ReachedSessions:
-        """Addresses of the subjects under whose keys its records are encrypted."""
+        """Return the addresses of the subjects whose keys encrypt the session's records."""
 
     def claim(self, key: SessionKey) -> None:
-        """Take it over, and bring the local journal up to date."""
+        """Take the session over, and bring the local journal up to date."""
 
     def rewritten(self, key: SessionKey, positions: Iterable[int]) -> None:
-        """Records at these positions were replaced, or have lost their key: drain them again."""
+        """Drain the records at these positions again, because they were replaced or have lost their key."""
 
 
 class DerivedRecords(Protocol):
@@ -85,8 +85,8 @@ class DerivedRecords(Protocol):
     """
 
     def subjects(self) -> tuple[dict[str, set[str]], list[Finding]]:
-        """By session, the addresses of all subjects whose keys open something made from it; what cannot be read is
-        passed over with a finding."""
+        """Return, by session, the addresses of all subjects whose keys open records made from it; and findings about
+        records that could not be read."""
 
     def withdraw(self, request: ErasureRequest) -> int:
         """Destroy the keys of records that have lost their support; return how many."""
@@ -95,16 +95,16 @@ class DerivedRecords(Protocol):
         """Addresses of the keys of all withdrawn records."""
 
     def watch_files(self) -> Callable[[], list[Finding]]:
-        """Look at local files before the erasure deletes them; return a function that reports, after it, the files
-        that it could not reach."""
+        """Note the local files before the erasure deletes them; return a function that reports afterwards the files
+        that the erasure could not reach."""
 
 
 class ErasureRequest(NamedTuple):
-    """In whose name, when, and why; written into every tombstone."""
+    """Author, time and reason of an erasure; written into every tombstone."""
 
     who: str
     when: str
-    """ISO 8601."""
+    """Time in ISO 8601."""
     why: str
 
 
@@ -142,7 +142,7 @@ class ChainHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What was done. Repeating it counts only what was left to do, but for `places`."""
+    """The report of an erasure. A repeated erasure counts only what the earlier ones had left, except in `places`."""
 
     tenant: str
     who: str
@@ -152,23 +152,23 @@ class Erasure:
     """As asked for; None, too, where other machines' tombstones were applied."""
     principal: str | None = None
     sessions: tuple[str, ...] = ()
-    """Erased whole, or with messages of the principal; forks included."""
+    """Sessions erased whole, or in their messages of the principal; includes forks."""
     forks: tuple[str, ...] = ()
-    """Those of `sessions` that came in as forks."""
+    """Those of `sessions` that were included because they are forks."""
     subjects: int = 0
-    """Erased: each has a tombstone and no key."""
+    """Number of erased subjects: each has a tombstone and no key."""
     messages: int = 0
-    """Deleted, or redacted in place."""
+    """Number of messages deleted, or redacted in place."""
     derived: int = 0
-    """Compactions, selections, notes and other records, deleted or redacted."""
+    """Number of compactions, selections, notes and other records deleted or redacted."""
     manifests: int = 0
-    """Of envelopes: deleted, or rid of their findings."""
+    """Number of envelope manifests deleted, or cleared of their findings."""
     recommendations: int = 0
-    """Withdrawn."""
+    """Number of withdrawn records of the steward."""
     elsewhere: int = 0
-    """Texts that erasers have deleted."""
+    """Number of texts that erasers have deleted."""
     findings: tuple[Finding, ...] = ()
-    """What could not be reached, or not be told whether it should be."""
+    """Data that could not be reached, or of which it is not known whether it should be erased."""
     places: tuple[ErasedPlace, ...] = ()
     heads: tuple[ChainHead, ...] = ()
     """Of the tenant's governed chains, and of the sessions' logs in the object store."""
@@ -178,18 +178,18 @@ class Erasure:
 
     @property
     def complete(self) -> bool:
-        """Whether all of it was reached. Where not, mend what the findings name and repeat the erasure."""
+        """Whether the erasure reached everything. If not, repair what the findings name and repeat it."""
         return not self.findings and not any(place.after for place in self.places)
 
 
 def erasures(journal: Journal, tenant: str) -> int:
-    """How many erasures of this tenant the processes of this journal have made: what a process remembers is valid as
-    long as the number stays."""
+    """Return the number of this tenant's erasures by all processes of this journal. When it changes, a process must
+    drop its caches."""
     return journal.seen(_erasures_name(tenant))
 
 
 def note_erasure(journal: Journal, tenant: str) -> None:
-    """Have all processes of this journal drop what they keep in memory."""
+    """Count an erasure, so that all processes of this journal drop their caches."""
     journal.see(_erasures_name(tenant), erasures(journal, tenant) + 1)
 
 

@@ -1,11 +1,11 @@
-"""The session's events and how a journal record holds them.
+"""The events of a session, and their form as journal records.
 
-opened | head | message | note | pin | outcome | compaction | observations | refused | selection | erased. Everything
-that was ever decided about a session is one of these events, so an envelope is a pure function of a log prefix and
-budgets. A compaction holds the whole state of the window after it: reading a session back starts at the newest one.
+opened | head | message | note | pin | outcome | compaction | observations | refused | selection | erased. Every
+decision about a session is one of these events, so an envelope is a pure function of a log prefix and budgets. A
+compaction contains the whole state of the window after it, so a session is read from its newest compaction on.
 
-Fields this version does not know are left alone (a later minor version may add some); a record of a kind it does not
-know raises `UnsupportedVersion`: what cannot be understood must not be passed over.
+Unknown fields are ignored, because a later minor version may add some. A record of an unknown kind raises
+`UnsupportedVersion`, because the state would be wrong without it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ctxsteward.schemas.summary import SummaryOrigin
 from .port import JournalRecord
 
 RECORDS_VERSION = 1
-"""Major version of what a journal record holds."""
+"""Major version of the content of journal records."""
 
 NONCE_DIGITS = 9
-"""Decimal digits: 30 bits, three tokens in every nonce, so that a session's costs do not depend on its luck."""
+"""Decimal digits of a nonce: 30 bits, and three tokens for every nonce, so that no session costs more by chance."""
 
 PinStrength = Literal["keep", "soft"]
-"""keep: stays verbatim; soft: goes last."""
+"""keep: the message stays verbatim in the window. soft: it leaves the window last."""
 
 
 class ForkPoint(NamedTuple):
-    """Where a forked session's log begins: its parent, up to this position and ordinal."""
+    """The parent of a forked session, and the position and ordinal up to which the fork shares its log."""
 
     session: str
     position: int
@@ -42,40 +42,40 @@ class ForkPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOpened:
-    """First event of a log."""
+    """The first event of a log."""
 
     nonce: str
-    """Drawn once a session (a fork takes its parent's); fences derived text."""
+    """Random digits for fences around derived text, drawn once per session; a fork has its parent's."""
     parent: ForkPoint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:
-    """The operator's part: profile (as a JSON document), own system texts, tool schemas."""
+    """The operator's part of a session: profile (as a JSON document), own system texts, tool schemas."""
 
     profile: dict[str, Any] | None = None
     system: tuple[str, ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
     project: str | None = None
-    """What earlier versions were told that the session is for; kept and not read."""
+    """The session's project, which earlier versions recorded; kept, but not used."""
     findings: tuple[dict[str, Any], ...] = field(default=(), compare=False)
-    """What was found of it when it was written, beside the profile in force."""
+    """Findings about the head at the time of writing, compared with the profile in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """How a message fits its history; decided once, when it is appended."""
+    """The place of a message in its tool group; decided once, when it is appended."""
 
     joins: bool = False
-    """It belongs to the tool group before it."""
+    """Whether the message belongs to the previous tool group."""
     aliases: tuple[tuple[int, str], ...] = ()
-    """(index of a tool call in the message, the id it goes by because its own is missing or taken)."""
+    """Pairs: index of a tool call in the message, and its new id, because its own is missing or taken."""
     answers: tuple[tuple[int, str], ...] = ()
-    """(index of a tool result in the message, the id or alias of the call it answers)."""
+    """Pairs: index of a tool result in the message, and the id or alias of the call that it answers."""
     orphans: tuple[int, ...] = ()
     """Indexes of tool results that answer no open call."""
     findings: tuple[str, ...] = ()
-    """Kinds of what was repaired."""
+    """Kinds of the repairs that were necessary."""
 
 
 PLAIN = Placement()
@@ -83,7 +83,7 @@ PLAIN = Placement()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAppended:
-    """A message."""
+    """An appended message."""
 
     ordinal: int
     wire: str
@@ -91,7 +91,7 @@ class MessageAppended:
     tokens: dict[str, int] = field(default_factory=dict)
     """Tokens by counter name."""
     outputs: int = 0
-    """Tool outputs in the session up to and including this message; 0 where it holds none."""
+    """Number of tool outputs in the session up to and including this message; 0 if it has none itself."""
     id: str | None = None
     phase: str | None = None
     pin: PinStrength | None = None
@@ -100,14 +100,14 @@ class MessageAppended:
     origin: str | None = None
     address: str = ""
     erased: bool = False
-    """Its subject was forgotten: what is here says nothing."""
+    """Whether its subject was forgotten; the other content is then blank."""
     damaged: bool = False
-    """It stands in for a record that cannot be read; never stored."""
+    """Whether it replaces a record that cannot be read; never stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteSet:
-    """A named note; the latest of a name wins, empty text removes it."""
+    """A named note; it replaces an earlier note of the same name, and an empty text removes it."""
 
     name: str
     text: str
@@ -115,7 +115,7 @@ class NoteSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinSet:
-    """A message is pinned (or, with `strength` None, no longer)."""
+    """A pin on a message, or, with `strength` None, its removal."""
 
     ordinal: int
     strength: PinStrength | None
@@ -124,7 +124,7 @@ class PinSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeTold:
-    """How the session ended, as its application says; of what several tell, the latest counts."""
+    """The session's outcome as the application reports it; the latest report counts."""
 
     outcome: Outcome
 
@@ -135,70 +135,70 @@ class WindowCompacted:
 
     bullets: tuple[Bullet, ...]
     reserve: tuple[Bullet, ...] = ()
-    """Bullets for which there is no room now; a later compaction may show them again."""
+    """Bullets that do not fit now; a later compaction may show them again."""
     kept: tuple[tuple[int, ...], ...]
     """Ordinals of the messages that stay verbatim, group by group."""
     masked: tuple[int, ...] = ()
     """First ordinals of kept groups whose tool results are shown as one line from now on."""
     shortened: dict[int, int] = field(default_factory=dict)
-    """First ordinals of kept groups whose text is shown as its beginning and end from now on, with the tokens it may
-    take."""
+    """First ordinals of kept groups whose text is shown only by its beginning and end from now on, each with the
+    tokens that the text may take."""
     reply_tokens: int = 0
-    """What the text of an assistant's reply may take from now on once a newer one is answered; 0: all that it needs."""
+    """Most tokens of an assistant's reply after a newer reply has been answered; 0 for no limit."""
     report: CompressionReport
     checkpoint: dict[str, Any]
-    """What else a reader needs to go on from here; see `state.State.checkpoint`."""
+    """The other state that a reader needs to start here; see `state.State.checkpoint`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationsAppended:
-    """Lines of a session's observation log. Earlier versions wrote it; none is written any more."""
+    """Lines of a session's observation log. Earlier versions wrote this event; no version writes it now."""
 
     appended: tuple[Bullet, ...]
-    """Behind those that stand."""
+    """Observations to append to the log."""
     upto: int
     """Ordinal up to which messages have been observed."""
     standing: tuple[Bullet, ...] | None = None
-    """The log before `appended`, where it is another one than it was: merged, or short of room. Merged ones first."""
+    """The log before `appended` if lines were merged or dropped, merged lines first; None if it is unchanged."""
     merged: tuple[tuple[Bullet, ...], ...] = ()
-    """The observations that the first of `standing` stand for, one by one."""
+    """For each merged line at the start of `standing`, the observations that it replaces."""
     origin: SummaryOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRefused:
-    """A compaction that was due and not made."""
+    """A compaction that was due but not made."""
 
     reason: str
     section_tokens: int
-    """Of dynamic, when it was refused: the next try waits for a tenth more."""
+    """Tokens of dynamic at the refusal; the next attempt waits until dynamic has a tenth more."""
 
 
 class FactRef(NamedTuple):
-    """A fact that was shown: no text, that is in the vault."""
+    """A reference to a shown fact; its text is in the vault."""
 
     id: str
     blob: str
-    """Address of its content."""
+    """Address of the content."""
     key: str
-    """Address of the subject whose key opens it."""
+    """Address of the subject whose key decrypts it."""
 
 
 class EarlierLine(NamedTuple):
-    """A line that a person said in another session, as it was shown: by reference, its text encrypted."""
+    """A shown line that a person said in another session: a reference and the encrypted row."""
 
     session: str
-    """Where it was said."""
+    """Session in which the line was said."""
     ordinal: int
     key: str
-    """Address of the subject whose key opens it: the person in that session. Empty in a draft: nothing is encrypted."""
+    """Address of the subject whose key decrypts it: the person in that session. Empty in a draft, which is plain."""
     sealed: str
-    """The row: ciphertext, as base64; in a draft the row itself."""
+    """The shown row: ciphertext as base64, or plain text in a draft."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSelected:
-    """Originals recalled for a user turn, and what is shown with them: facts, lines of earlier sessions."""
+    """Originals recalled for a user turn, and the facts and lines of earlier sessions shown with them."""
 
     turn: int
     """Ordinal of the turn's user message."""
@@ -206,24 +206,24 @@ class RecallSelected:
     log: dict[str, Any]
     """The published selection log."""
     superseded: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Of `refs`, those of which later messages replace something, with these messages."""
+    """Those of `refs` that later messages replace in part, with the ordinals of these later messages."""
     facts: tuple[FactRef, ...] = ()
-    """In the order in which they are shown."""
+    """Facts in the order in which they are shown."""
     excerpts: dict[int, int] = field(default_factory=dict)
-    """What the question names by number and is not shown whole: those of `refs` with the tokens that an excerpt may
-    take, and 0 for one of which the window itself shows an excerpt."""
+    """Messages that the question names by number and that are shown as excerpts: for one in `refs`, the tokens that
+    its excerpt may take; 0 if the window itself shows the excerpt."""
     passages: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Of `refs`, long messages of which only passages are shown, with their numbers, ascending."""
+    """Those of `refs` that are long and shown only in passages, with the numbers of the passages, ascending."""
     earlier: tuple[EarlierLine, ...] = ()
-    """In the order in which they are shown."""
+    """Lines of earlier sessions in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlankRecord:
-    """A record whose content was forgotten: it holds its place and nothing else."""
+    """An empty record in the place of one whose content was forgotten."""
 
     was: str = ""
-    """Its kind."""
+    """Kind of the forgotten record."""
 
 
 Event = (
@@ -242,7 +242,7 @@ Event = (
 
 
 _BY_ORDINAL = ("superseded", "excerpts", "passages")
-"""What a selection says of some of its messages; written where there is any."""
+"""Optional fields of a selection, by ordinal; an empty one is not written."""
 
 
 def _tuples(rows: Iterable[tuple[int, Iterable[int]]]) -> dict[int, tuple[int, ...]]:
@@ -255,11 +255,11 @@ _PLAIN_KINDS: dict[str, type[NoteSet | PinSet | CompactionRefused | BlankRecord]
     "refused": CompactionRefused,
     "erased": BlankRecord,
 }
-"""Events whose record holds their fields and nothing else, by its kind."""
+"""Kinds of records whose body is exactly the fields of the event."""
 
 
 def to_record(event: Event) -> JournalRecord:
-    """The journal's form of an event."""
+    """Return the journal record of an event."""
     match event:
         case MessageAppended():
             return JournalRecord("message", _message_body(event), event.ordinal, event.outputs, event.id, event.wire)
@@ -299,7 +299,7 @@ def to_record(event: Event) -> JournalRecord:
 
 
 def from_record(record: JournalRecord) -> Event:
-    """The event a journal record holds."""
+    """Return the event in a journal record."""
     body = json.loads(record.body)
     match record.kind:
         case "message":
@@ -358,12 +358,12 @@ def from_record(record: JournalRecord) -> Event:
 
 
 def bullets_of(rows: Iterable[Any]) -> tuple[Bullet, ...]:
-    """Bullets out of their JSON."""
+    """Return bullets from their JSON."""
     return tuple(map(Bullet.model_validate, rows))
 
 
 def _observations_body(event: ObservationsAppended) -> dict[str, Any]:
-    """What is empty is left out."""
+    """Return the body of an observations record, without empty fields."""
     body: dict[str, Any] = {"appended": _rows(event.appended), "upto": event.upto}
     if event.standing is not None:
         body |= {"standing": _rows(event.standing), "merged": [_rows(stands_for) for stands_for in event.merged]}
@@ -375,13 +375,13 @@ def _rows(bullets: Iterable[Bullet]) -> list[dict[str, Any]]:
 
 
 def fork_point(first: Sequence[JournalRecord]) -> ForkPoint | None:
-    """Where a log was forked off, by its first record; None for an original, or one that is not there."""
+    """Return the fork point in a log's first record, or None if the log is no fork or is empty."""
     opened = from_record(first[0]) if first and first[0].kind == "opened" else None
     return opened.parent if isinstance(opened, SessionOpened) else None
 
 
 def facts_of(rows: Iterable[Sequence[str]]) -> tuple[FactRef, ...]:
-    """References to facts out of their JSON."""
+    """Return references to facts from their JSON."""
     return tuple(FactRef(*row) for row in rows)
 
 
@@ -400,7 +400,7 @@ def _message_body(event: MessageAppended) -> str:
         body["placement"] = {name: getattr(placement, name) for name in _PLACEMENT_FIELDS}
     if event.erased:
         body["erased"] = True
-    counts = ",".join([f'"{name}":{tokens}' for name, tokens in event.tokens.items()])  # names are plain words
+    counts = ",".join([f'"{name}":{tokens}' for name, tokens in event.tokens.items()])  # names need no escape
     fixed = f'{{"address":"{event.address}","tokens":{{{counts}}}'
     return f"{fixed},{encoded_body(body)[1:]}" if body else fixed + "}"
 
@@ -432,4 +432,4 @@ def _placement(body: dict[str, Any]) -> Placement:
 
 
 encoded_body: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""A record's body as it is stored."""
+"""Encode a record's body as it is stored."""

@@ -1,9 +1,9 @@
 """Group commit: writers that wait at the same time share one transaction and one fsync.
 
-A thread that finds no other one writing leads: it takes every ticket that waits, its own included, and runs them. All
-others wait for their ticket to be settled, or for their turn to lead. There is no timer, so a lone writer waits for
-nothing, and no thread of its own. A leader that is interrupted (`KeyboardInterrupt`) takes nobody with it: tickets that
-it had taken and not settled are run by the next one.
+A thread that finds no other thread writing becomes the leader: it takes all waiting tickets, its own included, and runs
+them. The other threads wait until their ticket is settled or they can lead. There is no timer, so a lone writer does
+not wait, and no separate thread. If a leader is interrupted (`KeyboardInterrupt`), the next leader runs the tickets
+that it had taken and not settled.
 
 Source: the leader and followers of group commit (DeWitt et al., "Implementation techniques for main memory database
 systems", 1984).
@@ -24,11 +24,11 @@ from .. import process_forks as forking
 Transaction = TypeVar("Transaction")
 
 NET_SECONDS = 0.5
-"""A follower looks round after this long: what it was to be told may have died with an interrupted leader."""
+"""Longest wait of a follower before it checks again, because an interrupted leader may not have woken it."""
 
 
 class Commits(NamedTuple):
-    """What has been committed so far."""
+    """Number of committed transactions, and of the tickets in them."""
 
     transactions: int
     tickets: int
@@ -49,7 +49,7 @@ class Ticket(Generic[Transaction]):
         self._awake.acquire()
 
     def wake(self) -> None:
-        with suppress(RuntimeError):  # it has been woken already
+        with suppress(RuntimeError):  # another thread has woken it already
             self._awake.release()
 
     def wait(self) -> None:
@@ -57,10 +57,10 @@ class Ticket(Generic[Transaction]):
 
 
 class GroupCommit(Generic[Transaction]):
-    """Runs the tickets of many threads, one group at a time.
+    """A queue that runs the tickets of many threads, one group at a time.
 
-    `run` gives every ticket it is handed a result or an error and settles it; where it raises instead, it has undone
-    what it has not settled.
+    `run` settles each ticket of a group with a result or an error. If it raises instead, it has undone the work of
+    every unsettled ticket.
     """
 
     def __init__(
@@ -68,19 +68,19 @@ class GroupCommit(Generic[Transaction]):
     ) -> None:
         self._run = run
         self._writing = writing or forking.rlock()
-        """Held by the leader. It knows its owner, so that an interrupted leader cannot leave it locked."""
+        """Lock of the leader. Its owner can be checked, so that an interrupted leader does not leave it locked."""
         self._pending: deque[Ticket[Transaction]] = deque()
         self._taken: dict[Ticket[Transaction], None] = {}
         forking.renew_in_child(self)
 
     def forked(self) -> None:
-        """What the parent's threads wait for is theirs to run."""
+        """Drop the parent's tickets: its own threads run them."""
         self._pending, self._taken = deque(), {}
 
     def submit(self, work: Callable[[Transaction], Any]) -> Any:
-        """Run `work` in a transaction; returns its result once that is durable. Raises its error, or that of the write.
+        """Run `work` in a transaction and return its result once that is durable. Raises its error or the commit's.
 
-        A caller that is interrupted while it waits does not know whether its work was done.
+        After an interrupt of the waiting caller it is unknown whether the work was done.
         """
         ticket = Ticket(work)
         self._pending.append(ticket)
@@ -92,7 +92,7 @@ class GroupCommit(Generic[Transaction]):
                     ticket.wait()
         except BaseException:
             ticket.withdrawn = True
-            with suppress(RuntimeError):  # not ours, as it should be
+            with suppress(RuntimeError):  # normally this thread does not have the lock
                 self._writing.release()
             raise
         if ticket.error is not None:
@@ -100,7 +100,7 @@ class GroupCommit(Generic[Transaction]):
         return ticket.result
 
     def alone(self, work: Callable[[], None]) -> None:
-        """Do something between two groups."""
+        """Run `work` between two groups, outside a transaction."""
         with self._writing:
             try:
                 work()
@@ -125,15 +125,15 @@ class GroupCommit(Generic[Transaction]):
                     ticket.wake()
 
     def _take(self) -> list[Ticket[Transaction]]:
-        """Whatever waits now. An interruption at any point leaves a ticket in one of the two places at least."""
+        """Take all waiting tickets. Each is always in `_pending` or `_taken`, so that no interrupt loses it."""
         while self._pending:
             self._taken[self._pending[0]] = None
             self._pending.popleft()
         return [ticket for ticket in self._taken if not ticket.settled and not ticket.withdrawn]
 
     def call_next(self) -> None:
-        """Wake a waiting thread; it leads, unless a thread that has just come is quicker and takes its ticket along."""
-        for ticket in (*self._taken, *tuple(self._pending)):  # each copied in one step: others change them
+        """Wake a waiting thread to lead. A new thread may lead before it, and then runs its ticket, too."""
+        for ticket in (*self._taken, *tuple(self._pending)):  # each copied atomically, because other threads change it
             if not ticket.settled and not ticket.withdrawn:
                 ticket.wake()
                 return

@@ -1,13 +1,13 @@
-"""One session's records in the journal: written with their codes, checked when read, fetched again where damaged.
+"""One session's log in the journal: records are written with codes, checked when read, and repaired if damaged.
 
 A record's code is HMAC-SHA-256 under the tenant's address key of session, kind, place, tool outputs, id and body, each
-length-prefixed: a record that was changed, swapped, moved or replayed is found out at reading. The place is a message's
-ordinal, any other record's position. A message's wire bytes are covered through the address in its body, which is
-checked apart (so that an address alone proves an original). A manifest carries its code as its last field, ``"mac"``.
+length-prefixed. So a read detects a record that was changed, swapped, moved or replayed. The place is a message's
+ordinal, or any other record's position. The code covers a message's wire bytes through the address in the body, which
+is checked separately (so that an address alone proves an original). A manifest's code is its last field, ``"mac"``.
 
-A record that is missing, or not what was written at its place, is first fetched through `repair` (the object store may
-hold it); where that fails too, the row is a `DamagedRecord`. A sound record costs one code to check and, if it is a
-message, one address.
+A record that is missing, or was not written at its place, is first fetched with `repair` (the object store may have
+it). If that fails, the row is a `DamagedRecord`. A check of an intact record costs one code, and for a message one
+address.
 
 Raises `StoreError`; `UnsupportedVersion` for a record of a later version. Source: RFC 2104.
 """
@@ -35,7 +35,7 @@ _ZERO = b"\x00\x00\x00\x010"
 
 
 def code_of(key: AddressKey, session: str, position: int, record: JournalRecord) -> str:
-    """The code of a record that stands, or is to stand, at `position`."""
+    """Return the code of a record at `position`."""
     numbers = _numbered(record.ordinal or -1 - position) + (_numbered(record.outputs) if record.outputs else _ZERO)
     id = _NO_ID if record.id is None else prefixed(record.id)
     text = owned(session, record.kind) + numbers + id + prefixed(record.body)
@@ -43,7 +43,7 @@ def code_of(key: AddressKey, session: str, position: int, record: JournalRecord)
 
 
 def body_of(record: JournalRecord) -> dict[str, Any] | None:
-    """What a record's body says, damaged or not; None where it cannot be read."""
+    """Return a record's body, also of a damaged record, or None if it cannot be read."""
     try:
         body = json.loads(record.body)
     except (ValueError, RecursionError):
@@ -52,19 +52,19 @@ def body_of(record: JournalRecord) -> dict[str, Any] | None:
 
 
 def principals_of(rows: Sequence[JournalRecord]) -> set[str]:
-    """Who wrote in this log."""
+    """Return the principals of the messages in these records."""
     bodies = (body_of(record) or {} for record in rows if record.kind == "message" and '"principal"' in record.body)
     return {name for name in (body.get("principal") for body in bodies) if isinstance(name, str)}
 
 
 @lru_cache(maxsize=4096)
 def owned(session: str, kind: str) -> bytes:
-    """How what is coded begins: whose it is, and of what kind."""
+    """Return the first bytes of every coded text: session and kind."""
     return prefixed(session) + prefixed(kind)
 
 
 def prefixed(text: str) -> bytes:
-    """The text behind its length, so that no two rows of texts are alike."""
+    """Return the text after its length, so that different sequences of texts have different bytes."""
     data = text.encode()
     return len(data).to_bytes(4, "big") + data
 
@@ -75,7 +75,7 @@ def _numbered(number: int) -> bytes:
 
 
 def coded(key: AddressKey, session: str, position: int, record: JournalRecord) -> JournalRecord:
-    """The record with its code."""
+    """Return the record with its code."""
     return JournalRecord(
         record.kind,
         record.body,
@@ -88,10 +88,10 @@ def coded(key: AddressKey, session: str, position: int, record: JournalRecord) -
 
 
 def check(key: AddressKey, session: str, position: int, record: JournalRecord) -> None:
-    """Raise `Damaged` where a record is not what was written at this place."""
+    """Raise `Damaged` if a record is not what was written at this place."""
     try:
         right = hmac.compare_digest(record.mac, code_of(key, session, position, record))
-    except (TypeError, AttributeError, ValueError):  # no text, or none that can be encoded
+    except (TypeError, AttributeError, ValueError):  # a value is not text, or cannot be encoded
         right = False
     if not right:
         what = f"§{record.ordinal}" if record.ordinal else f"position {position}"
@@ -102,7 +102,7 @@ def check(key: AddressKey, session: str, position: int, record: JournalRecord) -
 
 
 def coded_manifest(key: AddressKey, address: str, fields: str) -> str:
-    """The text of a manifest: a JSON object's members, and behind them their code.
+    """Return the text of a manifest: a JSON object of these members, and their code as the last one.
 
     >>> coded_manifest(AddressKey(b"k" * 32), "ab12", '"position":3')[:20]
     '{"position":3,"mac":'
@@ -111,14 +111,14 @@ def coded_manifest(key: AddressKey, address: str, fields: str) -> str:
 
 
 def read_manifest(key: AddressKey, address: str, body: str) -> Wire:
-    """The members of the manifest at this address; raises `Damaged` where it is not what was written there."""
+    """Return the members of the manifest at this address. Raises `Damaged` if it is not what was written there."""
     fields, separator, end = body[1:].rpartition(',"mac":"')
     try:
         expected = address_of(key, address, MANIFEST_KIND, fields.encode()) + '"}'
         if separator and body[:1] == "{" and hmac.compare_digest(end, expected):
             manifest: Wire = json.loads(body)
             return manifest
-    except (ValueError, TypeError):  # a lone surrogate, no JSON
+    except (ValueError, TypeError):  # a lone surrogate, or invalid JSON
         pass
     raise Damaged(
         f"the manifest of envelope {address[:16]}… is not what was written: it cannot be rebuilt from it; "
@@ -127,31 +127,31 @@ def read_manifest(key: AddressKey, address: str, body: str) -> Wire:
 
 
 Repair = Callable[[SessionKey, int], JournalRecord | None]
-"""The record of a log at a position, from elsewhere; None where it is not to be had."""
+"""Return the record of a log at a position from another place, or None if that has none."""
 
 Listener = Callable[[SessionKey], object]
-"""Told which log has grown, by a session of this process; it does not wait, and raises nothing."""
+"""Called with a log's key after an append by a session of this process. Must not wait or raise."""
 
 _NEARBY = 64
-"""A missing message is looked for at so many positions."""
+"""Most positions at which a missing message is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DamagedRecord:
-    """A place in the log whose record is missing, or is not what was written there."""
+    """A position in the log whose record is missing, or is not what was written there."""
 
     position: int
     kind: str = ""
-    """As it claims; empty where it is missing."""
+    """Kind that the damaged record claims; empty if the record is missing."""
     record: JournalRecord | None = None
-    """Not to be trusted."""
+    """The damaged record; do not trust it."""
 
 
 Row = Event | DamagedRecord
 
 
 class Log:
-    """Reads and writes one log."""
+    """Reader and writer of one log."""
 
     def __init__(
         self,
@@ -166,17 +166,17 @@ class Log:
         self.repair: Repair | None = repair
         self.address_key = address_key
         self.listeners = listeners
-        """Told of every append."""
+        """Called after every append."""
         self.restored: list[int] = []
-        """Positions of records that came from elsewhere."""
+        """Positions of records that `repair` returned."""
 
     def sibling(self, session: str) -> Log:
-        """The log of another session of this tenant."""
+        """Return the log of another session of this tenant."""
         key = SessionKey(self.key.tenant, session)
         return Log(self.journal, key, self.address_key, self.repair, self.listeners)
 
     def append(self, position: int, events: Sequence[Event], generation: int) -> None:
-        """Append events, each with its code; `Conflict` where the log is not at this position and generation."""
+        """Append events with their codes. Raises `Conflict` if the log is not at this position and generation."""
         key, session = self.address_key, self.key.session
         records = [coded(key, session, place, to_record(event)) for place, event in enumerate(events, position)]
         self.journal.append(self.key, position, records, generation=generation)
@@ -186,7 +186,7 @@ class Log:
     # -- in order -----------------------------------------------------------------------------------------------
 
     def read(self, start: int, stop: int | None = None, *, whole: bool = True) -> list[Row]:
-        """Rows from `start` on. Without `whole`, an empty answer is not doubted."""
+        """Return the rows from `start` on. Without `whole`, trust an empty result without checking the length."""
         records = self.journal.read(self.key, start, stop)
         if not records and not whole:
             return []
@@ -200,7 +200,7 @@ class Log:
         return [self.at(position) for position in range(start, max(end, start + len(records)))]
 
     def at(self, position: int) -> Row:
-        """The row at this position."""
+        """Return the row at this position."""
         record = next(iter(self.journal.read(self.key, position, position + 1)), None)
         if record is not None:
             try:
@@ -212,7 +212,7 @@ class Log:
         )
 
     def compactions(self, before: int | None = None) -> Iterator[tuple[int, WindowCompacted]]:
-        """The compactions that can be read and their positions, newest first."""
+        """Yield the readable compactions with their positions, newest first."""
         position = self.journal.checkpoint(self.key, before=before)
         while position:
             event = self.at(position)
@@ -223,7 +223,7 @@ class Log:
     # -- by ordinal ---------------------------------------------------------------------------------------------
 
     def message(self, ordinal: int) -> MessageAppended | DamagedRecord | None:
-        """The message with this ordinal; None where the log seems to have none."""
+        """Return the message with this ordinal, or None if neither the log nor `repair` has one."""
         record = self.journal.message(self.key, ordinal)
         if record is not None:
             try:
@@ -239,7 +239,7 @@ class Log:
         return None if record is None else DamagedRecord(position=-1, kind="message", record=record)
 
     def _places(self, ordinal: int) -> Sequence[int]:
-        """Where a message that cannot be read stands, or may have stood."""
+        """Return the positions at which an unreadable message is, or may have been."""
         if self.repair is None:
             return ()
         position = self.journal.position(self.key, ordinal)
@@ -258,7 +258,7 @@ class Log:
         try:
             record = self.repair(self.key, position)
             event = None if record is None else self.event(record, position)
-        except StoreError:  # what is elsewhere cannot be had, or is no better
+        except StoreError:  # the other place cannot be read, or its record is damaged, too
             return None
         if event is not None and position not in self.restored:
             self.restored.append(position)
@@ -267,9 +267,9 @@ class Log:
     # -- checking -----------------------------------------------------------------------------------------------
 
     def event(self, record: JournalRecord, position: int = -1) -> Event:
-        """What a record holds; `Damaged` where it is not what was written at this position.
+        """Return the event in a record. Raises `Damaged` if the record is not what was written at this position.
 
-        A message's place is its ordinal, so its position need not be known.
+        `position` is not needed for a message, whose place is its ordinal.
         """
         session = self.key.session
         check(self.address_key, session, position, record)
@@ -286,12 +286,12 @@ class Log:
         return event
 
     def _is_original(self, event: MessageAppended) -> bool:
-        """Whether a message's bytes are those of its address."""
+        """Return whether a message's bytes have its address."""
         try:
             return self.address(event.principal, event.wire) == event.address
-        except (UnicodeEncodeError, AttributeError):  # no text, or none that can be encoded
+        except (UnicodeEncodeError, AttributeError):  # a value is not text, or cannot be encoded
             return False
 
     def address(self, principal: str | None, wire: str) -> str:
-        """The address of a message of this session."""
+        """Return the address of a message of this session."""
         return address_of(self.address_key, subject_of(self.key.session, principal), "message", wire.encode())

@@ -1,4 +1,4 @@
-"""`memory:`: a journal in tables in memory, with all that a file promises except durability; also the tests' double."""
+"""`memory:`: a journal in memory with all guarantees of a file except durability; also the double in tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .tables import SqliteJournal, TableWriter
 
 
 class MemoryJournal(SqliteJournal):
-    """A `Journal` for one process; safe with threads. With `drains`, what is written waits to be drained."""
+    """A `Journal` for one process; safe with threads. With `drains`, written records wait to be drained."""
 
     def __init__(
         self,
@@ -39,13 +39,13 @@ class MemoryJournal(SqliteJournal):
         self._all = self._rows
 
     def scrub(self) -> None:
-        """Nothing is in a file."""
+        """Do nothing: the journal has no file."""
 
     def close(self) -> None:
-        """Nothing to release: another store may be opened over the same journal."""
+        """Do nothing: another store may be opened over the same journal."""
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Over the connection that writes, between two transactions."""
+        """Read with the writing connection, between two transactions."""
         try:
             with self._file.lock:
                 return self._db.execute(query, values).fetchall()
@@ -53,12 +53,12 @@ class MemoryJournal(SqliteJournal):
             raise store_error(error, IN_MEMORY, 0.0) from error
 
     def _head(self, key: SessionKey) -> LogRow:
-        return self._writer.heads.get(key) or super()._head(key)  # nobody else writes here
+        return self._writer.heads.get(key) or super()._head(key)  # the cache is valid: there is no other writer
 
 
 @cache
 def _empty_tables() -> tuple[Connection, Lock]:
-    """Tables to copy, which costs a sixth of making them, and who copies holds the lock."""
+    """Return empty tables and the lock for copying them; copying takes a sixth of the time of making them."""
     made = connect(IN_MEMORY, 0.0, ())
     prepare(made, IN_MEMORY, lambda: "", 0.0)
     return made, forking.lock()

@@ -1,16 +1,16 @@
-"""What a session needs from local storage: an ordered journal, and what stands beside it.
+"""The port `Journal`: ordered records of sessions in local storage, and the state that belongs to them.
 
-The journal of a session is a list of records at positions 0, 1, 2 …; appending names the position it expects to take,
-so two writers never overwrite each other: the second gets `Conflict` and decides again on what it then reads. An append
-that has returned is durable (group commit: appends that wait at the same time share one fsync).
+The log of a session has records at positions 0, 1, 2 …. An append names the position that it expects, so two writers
+never overwrite each other: the second gets `Conflict`, reads on and decides again. An append that has returned is
+durable (group commit: appends that wait at the same time share one fsync).
 
-A log's *generation* changes when what was already written is replaced: records of a forgotten subject, turns of a
-writer that lost the session to another machine. An append names the generation it has read, too.
+A log's *generation* changes when written records are replaced: those of a forgotten subject, or of a writer that lost
+the session to another machine. An append also names the generation that the writer has read.
 
-Beside the logs: manifests of envelopes; how far each log has been drained to the object store; the highest numbers
-seen in the object store (a witness against a store that forgets); which subjects were forgotten.
+A journal also stores manifests of envelopes, the position up to which each log is drained to the object store, the
+highest numbers seen in the object store (to detect that it lost objects), and the forgotten subjects.
 
-The functions at the end are shared by all journals: the size of records, and whether they may be written.
+The functions at the end serve all journals: they compute sizes of records and check whether records may be written.
 """
 
 from __future__ import annotations
@@ -23,96 +23,96 @@ from ctxsteward.schemas.errors import Backpressure
 
 
 class SessionKey(NamedTuple):
-    """Which log: a tenant's session."""
+    """The key of a log: tenant and session."""
 
     tenant: str
     session: str
 
 
 class JournalRecord(NamedTuple):
-    """One journal record. `wire` holds a message's JSON text, everything else is in `body`."""
+    """One journal record. A message's JSON text is in `wire`, everything else in `body`."""
 
     kind: str
     """opened | head | message | note | pin | outcome | compaction | observations | refused | selection | erased"""
     body: str
-    """JSON object."""
+    """A JSON object as text."""
     ordinal: int = 0
-    """A message's ordinal; 0 for other records."""
+    """Ordinal of a message; 0 for other records."""
     outputs: int = 0
-    """Tool outputs in the session up to and including this message; 0 for other records."""
+    """Number of tool outputs in the session up to and including this message; 0 for other records."""
     id: str | None = None
     """The caller's idempotency key."""
     wire: str | None = None
     mac: str = ""
-    """Code over everything above, session and place; see `records.code_of`."""
+    """Code over all fields above, the session and the place; see `log.code_of`."""
 
 
 class LogExtent(NamedTuple):
-    """How far a log goes."""
+    """Length and generation of a log."""
 
     length: int
     generation: int
 
 
 class Manifest(NamedTuple):
-    """What an envelope can be laid out from again."""
+    """The inputs to lay an envelope out again."""
 
     address: str
     body: str
-    """JSON object."""
+    """A JSON object as text."""
 
 
 class DrainMark(NamedTuple):
-    """How far a log has got into the object store."""
+    """The progress of draining a log into the object store."""
 
     position: int = 0
-    """Records before it are there."""
+    """Position up to which (exclusive) the records are drained."""
     number: int = 0
-    """Of the last link of the session's chain that this journal has written or read."""
+    """Number of the last link of the session's chain that this journal has written or read."""
     epoch: int = 0
-    """Writer epoch under which this journal owns the session; 0: it has not claimed it yet."""
+    """Writer epoch under which this journal owns the session; 0 before its first claim."""
 
 
 class WaitingLog(NamedTuple):
-    """A log with something to drain."""
+    """A log with records or manifests to drain."""
 
     key: SessionKey
     drained: DrainMark
     length: int
     manifests: int
-    """Manifests that are not in the object store yet."""
+    """Number of manifests that are not in the object store yet."""
 
 
 class MovedTail(NamedTuple):
-    """The tail of a log on its way into a log of its own; see `Journal.adopt`."""
+    """The tail of a log that `Journal.adopt` moves into a new log."""
 
     key: SessionKey
     """The new log."""
     records: Sequence[JournalRecord]
-    """All of it, as they read there."""
+    """All records of the new log, already rewritten for it."""
     manifests: Mapping[str, str]
-    """Manifests that go with it: by address, as they read there."""
+    """Manifests to move along, by address, already rewritten for the new log."""
     forks: Mapping[SessionKey, JournalRecord]
-    """First records of the logs that were forked off the tail: they name the new log."""
+    """New first records, which name the new log, for the logs that were forked off the tail."""
 
 
 class Adoption(NamedTuple):
-    """What the object store holds of a log, on its way into the journal; see `Journal.adopt`."""
+    """Records of a log from the object store that `Journal.adopt` puts into the journal."""
 
     position: int
-    """From here on it stands in place of what is there."""
+    """Position from which on the records replace those of the journal."""
     records: Sequence[JournalRecord]
     length: int
-    """Of the log, as it was when this was decided."""
+    """Length of the journal's log when the adoption was decided."""
     drained: DrainMark
-    """Noted with it."""
+    """Drain mark to store with the records."""
     manifests: Sequence[Manifest] = ()
     moved: MovedTail | None = None
-    """What becomes of the tail that is replaced; None: it is dropped."""
+    """New log for the replaced tail, or None to drop the tail."""
 
 
 class ForgottenSubject(NamedTuple):
-    """A subject that was forgotten: `principal` None is a whole session."""
+    """A forgotten subject: a principal in a session, or the whole session if `principal` is None."""
 
     session: str
     principal: str | None
@@ -122,32 +122,32 @@ class ForgottenSubject(NamedTuple):
 
 
 class AlteredRow(NamedTuple):
-    """A session of which a row of the journal's own is not what was written."""
+    """A session one of whose rows in the journal's own tables was altered."""
 
     session: str
     row: Literal["log", "forgotten"]
 
 
 class Journal(Protocol):
-    """Ordered, durable records of one session each, and what stands beside them: what a store is opened over.
+    """The durable logs of all sessions of a store, and the state that belongs to them.
 
-    A journal inherits from this class and implements its methods up to `forgotten`. Those after it have a default, for
-    a journal that is shared by all machines, from which nothing is drained, and that has no codes of its own to check.
+    A journal inherits from this class and implements the methods up to `forgotten`. The later methods have defaults
+    that suit a journal shared by all machines: nothing is drained from it, and it has no codes of its own.
 
-    Every method raises `StoreError` subclasses only, and is safe with threads; in a folder, with several processes.
+    Every method raises only `StoreError` subclasses and is safe with threads; a folder is safe with several processes.
     """
 
     missing: str | None = None
-    """Says that another journal belongs here, which was lost with what it had acknowledged."""
+    """Text that says that the journal which belongs here was lost with its acknowledged records; else None."""
 
     @property
     def id(self) -> str:
-        """Names this journal for ever: the owner of the sessions written here."""
+        """Permanent id of this journal, the owner of the sessions written here."""
 
     def append(self, key: SessionKey, position: int, records: Sequence[JournalRecord], *, generation: int = 0) -> None:
-        """Write all records at `position` and after, or none: `Conflict` when it is taken or the generation is gone.
+        """Write all records from `position` on, or none. Raises `Conflict` if it is taken or the generation differs.
 
-        Raises `Backpressure` for messages (for nothing else) where too many bytes wait for the object store.
+        Raises `Backpressure` if the records include a message and too many bytes wait for the object store.
         """
 
     def length(self, key: SessionKey) -> int: ...
@@ -159,7 +159,7 @@ class Journal(Protocol):
     def sessions(self, tenant: str) -> list[str]: ...
 
     def extents(self, tenant: str) -> dict[str, LogExtent]:
-        """Return length and generation of the tenant's logs, the oldest log first as far as the journal knows."""
+        """Return length and generation of the tenant's logs, the oldest log first if the journal knows their order."""
         keys = [SessionKey(tenant, session) for session in self.sessions(tenant)]
         return {key.session: LogExtent(self.length(key), self.generation(key)) for key in keys}
 
@@ -170,36 +170,36 @@ class Journal(Protocol):
     # -- finding in the logs: by ordinal, id, tool output, address
 
     def checkpoint(self, key: SessionKey, before: int | None = None) -> int:
-        """Position of the newest compaction (below `before`); 0 where there is none."""
+        """Return the position of the newest compaction (below `before`), or 0 if there is none."""
 
     def message(self, key: SessionKey, ordinal: int) -> JournalRecord | None: ...
 
     def position(self, key: SessionKey, ordinal: int) -> int | None:
-        """Where the message with this ordinal stands."""
+        """Return the position of the message with this ordinal."""
 
     def by_id(self, key: SessionKey, id: str) -> JournalRecord | None: ...
 
     def by_output(self, key: SessionKey, number: int) -> JournalRecord | None:
-        """The message that holds the session's n-th tool output."""
+        """Return the message with the session's `number`-th tool output."""
 
     def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
-        """Keep an envelope's manifest; the same address twice is one manifest."""
+        """Store an envelope's manifest; a second one with the same address is ignored."""
 
     def get_manifest(self, tenant: str, address: str) -> str | None: ...
 
     def manifests(self, key: SessionKey, *, waiting: bool = False, limit: int | None = None) -> list[Manifest]:
-        """Manifests of a session, oldest first; with `waiting` those that are not drained yet."""
+        """Return the manifests of a session, oldest first; with `waiting` only those that are not drained yet."""
 
     def find(self, tenant: str, address: str) -> tuple[str, int] | None:
-        """Session and position of the compaction with this address."""
+        """Return session and position of the compaction with this address."""
 
     def matching(self, tenant: str, prefix: str) -> list[str]:
-        """Addresses of envelopes and compactions that begin so, at most three."""
+        """Return at most three addresses of envelopes and compactions that begin with `prefix`."""
 
-    # -- replacing what was written, for erasure, fencing and repair alone: each makes a new generation
+    # -- replacing written records, only for erasure, fencing and repair: each call makes a new generation
 
     def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
-        """Put other records at these positions."""
+        """Replace the records at these positions."""
 
     def truncate(self, key: SessionKey, length: int) -> None:
         """Drop the records at `length` and after."""
@@ -207,70 +207,70 @@ class Journal(Protocol):
     def drop_manifests(self, key: SessionKey) -> None: ...
 
     def scrub(self) -> None:
-        """Leave no byte of what was replaced or dropped in the journal's files."""
+        """Remove every byte of replaced or dropped records from the journal's files."""
 
-    # -- beside the logs: how far the object store was seen, and who was forgotten
+    # -- beside the logs: the highest numbers seen in the object store, and the forgotten subjects
 
     def seen(self, name: str) -> int:
-        """The highest number ever noted under this name; 0: none."""
+        """Return the highest number ever recorded under this name, or 0."""
 
     def see(self, name: str, number: int) -> None: ...
 
     def forget(self, tenant: str, forgotten: ForgottenSubject) -> None:
-        """Note that a subject was forgotten; the same twice is once."""
+        """Record that a subject was forgotten; a repeat is ignored."""
 
     def forgotten(self, tenant: str, session: str | None = None) -> list[ForgottenSubject]:
-        """Subjects forgotten, of one session or of all."""
+        """Return the forgotten subjects of one session or of all."""
 
-    # -- what of the logs is in the object store, and what waits for it
+    # -- draining: the drained part of each log, and the part that waits
 
     def drained(self, key: SessionKey) -> DrainMark:
         return DrainMark()
 
     def set_drained(self, key: SessionKey, drained: DrainMark, manifests: Sequence[str] = ()) -> None:
-        """Note progress; never backwards in `number`. `manifests` are addresses that are in the object store now."""
+        """Record progress, unless `number` would go back. `manifests` are addresses of drained manifests."""
         raise StoreError("nothing is drained from this journal")
 
     def waiting(self, limit: int = 1000) -> list[WaitingLog]:
-        """Return logs with records or manifests to drain, those that wait longest first."""
+        """Return logs with records or manifests to drain, the longest waiting first."""
         return []
 
     def waiting_bytes(self) -> int:
-        """Return the size of what is not drained yet; approximate where several processes write.
+        """Return the size of all that waits to be drained; approximate if several processes write.
 
-        It must be as cheap as a counter.
+        A call must be as cheap as reading a counter.
         """
         return 0
 
     def adopt(self, key: SessionKey, adoption: Adoption) -> None:
-        """Take it over, all in one step.
+        """Put the adopted records into the journal in one transaction.
 
-        `Conflict` where the log is no longer as long, its drained number is beyond, or the log that the tail is moved
-        to exists. Never `Backpressure`; a new generation only where records are dropped.
+        Raises `Conflict` if the log's length has changed, its drained number is higher, or the tail's new log exists.
+        Never raises `Backpressure`. Makes a new generation only if records are dropped.
         """
         raise StoreError("this journal takes nothing over from an object store")
 
-    # -- checking the journal itself, and mending it
+    # -- checking and repairing the journal itself
 
     def witnessed(self) -> dict[str, int]:
-        """Return all that `see` has noted of the object store."""
+        """Return all numbers that `see` has recorded, by name."""
         return {}
 
     def altered(self, tenant: str) -> Sequence[AlteredRow]:
-        """Return the journal's own rows that are not what was written, or are gone."""
+        """Return the journal's own rows that were altered or removed."""
         return ()
 
     def integrity(self) -> list[str]:
-        """Return what is wrong with the journal as a whole, a line each."""
+        """Return the faults of the journal as a whole, one line each."""
         return []
 
     def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
-        """Write a log's row anew from what its records and the object store say; it is a new generation."""
+        """Rewrite a log's row from its records and the object store, as a new generation."""
         raise StoreError("this journal has no rows of logs to count anew")
 
 
 def size_bytes(record: JournalRecord) -> int:
-    """Of body and wire, as UTF-8."""
+    """Return the size of body and wire as UTF-8."""
     return text_bytes(record.body) + (text_bytes(record.wire) if record.wire is not None else 0)
 
 
@@ -279,13 +279,13 @@ def text_bytes(text: str) -> int:
 
 
 def check_queue(waiting_bytes: int, added_bytes: int, cap_bytes: int | None) -> None:
-    """Raise `Backpressure` where what is added does not fit beside what waits; alone, everything fits."""
+    """Raise `Backpressure` if the added bytes do not fit; into an empty queue any number fits."""
     if cap_bytes is not None and waiting_bytes and waiting_bytes + added_bytes > cap_bytes:
         raise Backpressure(waiting_bytes, cap_bytes)
 
 
 def check_replaced(key: SessionKey, length: int, positions: Iterable[int]) -> None:
-    """Raise `StoreError` where no record stands to be replaced."""
+    """Raise `StoreError` if one of these positions has no record."""
     for position in positions:
         if not 0 <= position < length:
             raise StoreError(

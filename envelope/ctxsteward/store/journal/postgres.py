@@ -1,18 +1,18 @@
 """`postgresql://…`: a journal in a PostgreSQL database, for any number of processes on any number of machines.
 
-Nobody owns a session. An append is one statement: it moves the row of the log from the one it was decided on to the
-next, and writes its records where it did. What a process remembers of rows of logs only spares it a reading: where
-somebody else has written, the row is not the one it remembers, the statement does nothing, and the row is read. So a
-position is taken once, and the second gets `Conflict`; no append reads the log.
+No machine owns a session. An append is one statement: it updates the log's row if the row equals the one that the
+process expects, and only then inserts the records. The cached row of a log only saves a read: if another process has
+written, the cached row differs, the statement does nothing, and the row is read again. So each position is taken once,
+and the second writer gets `Conflict`. No append reads the log.
 
-An append whose answer is lost is sent again: where it has landed, the row has moved on, and the token of its first
-record says whose it is. Whatever else is written is done once through `PostgresDatabase.transaction`. PostgreSQL itself
-shares one flush among transactions that commit at the same time, so there is no group commit here.
+An append whose answer is lost is sent again. If the first attempt was committed, the row has changed, and the token of
+the first record shows whose append it was. All other writes go once through `PostgresDatabase.transaction`. PostgreSQL
+itself shares one flush among transactions that commit at the same time, so there is no group commit here.
 
-Nothing waits to be drained: the database is where sessions live. `scrub` writes tables anew that hold bytes of what was
-replaced or dropped, each under an exclusive lock: readers and writers of the sessions in it wait meanwhile. What the
-server keeps besides its tables is the operator's to bound: ``pg_wal`` until it is recycled, archives, backups, replicas
-that have not caught up, a server log with parameters in it.
+Nothing waits to be drained: the database is the lasting place of sessions. `scrub` rewrites the tables that contain
+bytes of replaced or dropped records, each under an exclusive lock; readers and writers of its sessions wait meanwhile.
+The operator must limit what the server keeps besides its tables: ``pg_wal`` until it is recycled, archives, backups,
+replicas that have not caught up, and a server log with parameters in it.
 
 Raises `StoreError`, `Conflict`, `StoreLocked`, `StoreUnavailable`, `Damaged`, `UnsupportedVersion`.
 """
@@ -36,7 +36,7 @@ from .tables import HEADS_KEPT, TableJournal, TableTransaction, record_row
 UNKNOWN = "whether it was written is not known: append it again with the same id"
 
 _TYPES = ("text", "text", "bigint", "text", "bigint", "bigint", "text", "text", "text", "text", "text")
-"""Of the columns of `records`."""
+"""Types of the columns of `records`."""
 _RECORDS = "unnest(" + ", ".join(f"%s::{type}[]" for type in _TYPES) + ")"
 _INSERT = f"INSERT INTO records SELECT r.*, NULL FROM {_RECORDS} r"
 _SAME = " AND ".join(f"{name} = %s" for name in (*LogRow._fields, "mac"))
@@ -69,21 +69,21 @@ DELETE FROM unscrubbed WHERE relation = %s OR (relation = 'records' AND EXISTS (
   AND satisfies_hash_partition('records'::regclass, {PARTS}, part, tenant, session)))
 """
 _SAMPLE = 20
-"""Rows of a tenant that are looked at to tell whether these are its keys."""
+"""Most rows of a tenant that `fits` checks with the keys."""
 _KEYS = {"manifests": "seq", "objects_keys": "key", "derived": "tenant, name"}
-"""Order in which rows are written anew; of records, their place."""
+"""Columns that order the rows of a rewritten table; records are ordered by log and position."""
 
 
 class StoredHead(NamedTuple):
-    """A log's row as it stands in the database, or stood when it was last looked at."""
+    """A log's row in the database when it was last read."""
 
     row: LogRow = NEW
     mac: str | None = None
-    """None: there is no row."""
+    """The row's code, or None if there is no row."""
 
 
 class PostgresTransaction:
-    """A `TableTransaction`; the row of a log that it has asked for is nobody else's until it is over."""
+    """A `TableTransaction` in PostgreSQL. It locks every row of a log that it reads until its end."""
 
     drains = False
     waiting_bytes = 0
@@ -101,7 +101,7 @@ class PostgresTransaction:
         return found
 
     def _lock(self, key: SessionKey) -> list[tuple[Any, ...]]:
-        """The log's row, which is made if missing."""
+        """Lock and return the log's row; make it if missing."""
         query = f"{_translated(HEAD_QUERY)} FOR UPDATE"
         rows = self._db.execute(query, key, binary=True).fetchall()
         if not rows:
@@ -135,7 +135,7 @@ class PostgresTransaction:
         return head._replace(manifests=0, bytes=0, since=0)
 
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write the collected rows."""
         self._write_rows()
         for key, head in self.heads.items():
             self._db.execute(
@@ -150,7 +150,7 @@ class PostgresTransaction:
 
 
 class PostgresJournal(TableJournal):
-    """A `Journal` in tables that processes of many machines share. With `address_key` the rows of logs have codes."""
+    """A `Journal` in tables that many machines share. With `address_key` the rows of logs have codes."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class PostgresJournal(TableJournal):
         self.database: PostgresDatabase = database
         self._codes = None if address_key is None else RowCodes(address_key)
         self._heads: dict[SessionKey, StoredHead] = {}
-        """As they were last seen; never believed, only tried."""
+        """Cached rows of logs. A statement checks each one again, so an outdated row does no harm."""
         self._all, self._submit = self._rows, self._transact
         self._id = database.prepare(draw_id)
 
@@ -208,7 +208,7 @@ class PostgresJournal(TableJournal):
     def _moved(
         self, key: SessionKey, known: StoredHead, moved: LogRow, mac: str, rows: list[tuple[Any, ...]], token: int
     ) -> bool:
-        """Write the rows, and move the log's row on, where it is the one that is known."""
+        """Change the log's row from `known` to `moved` and write the records; return False if it was not `known`."""
         columns = (known.row.length, token, *_columns(rows))
         if known.mac is None:
             statement, values = _FIRST, [*key, *moved, mac, *columns]
@@ -218,7 +218,7 @@ class PostgresJournal(TableJournal):
         return bool(found[0][0])
 
     def _seen(self, key: SessionKey, rows: Sequence[Sequence[Any]]) -> StoredHead:
-        """A log's row as it was read; raises `Damaged` where it is not what was written."""
+        """Cache and return a log's row that was just read. Raises `Damaged` if it is not what was written."""
         head = StoredHead(head_in(rows, key, self._codes), str(rows[0][-1]) if rows else None)
         if len(self._heads) >= HEADS_KEPT:
             self._heads.clear()
@@ -241,10 +241,10 @@ class PostgresJournal(TableJournal):
     # -- erasure and checks -------------------------------------------------------------------------------------
 
     def scrub(self) -> None:
-        """As the port says, of the tables' files: those with something replaced or dropped are written anew.
+        """Rewrite the tables that contain replaced or dropped rows, so that their files have no byte of them.
 
-        `StoreLocked` where a table's lock is not had in time; repeating it goes on. Needs the rights of their owner,
-        and that to make temporary tables.
+        Raises `StoreLocked` if a table's lock takes too long; a repeat continues. Needs the rights of the tables'
+        owner and the right to make temporary tables.
         """
         database = self.database
         database.execute("DELETE FROM commits WHERE at < now() - interval '1 day'")
@@ -256,7 +256,7 @@ class PostgresJournal(TableJournal):
                 db.execute(_SCRUBBED, (relation, relation))
 
     def integrity(self) -> list[str]:
-        """What the tables contradict themselves in, a line each; the server checks its own pages (data checksums)."""
+        """Return contradictions between tables, one line each. The server checks its own pages (data checksums)."""
         problems = []
         try:
             for table in ("records", "manifests"):
@@ -269,7 +269,7 @@ class PostgresJournal(TableJournal):
         return problems
 
     def fits(self, tenant: str) -> bool:
-        """Whether a row of one of the tenant's logs was written with our keys."""
+        """Return whether one of the tenant's rows of logs was written with our keys."""
         columns = ", ".join((*LogRow._fields, "mac"))
         query = f"SELECT session, {columns} FROM logs WHERE tenant = ? LIMIT {_SAMPLE}"
         for session, *row in self._all(query, (tenant,)):
@@ -283,7 +283,7 @@ class PostgresJournal(TableJournal):
 
 
 def _rewriting(relation: str) -> tuple[str, ...]:
-    """Statements that leave a table with what is to be seen in it, in new files; `VACUUM FULL` copies old rows, too."""
+    """Return statements that copy a table's visible rows into new files; `VACUUM FULL` may copy dead rows, too."""
     order = _KEYS.get(relation, "tenant, session, position")
     return (
         f"LOCK TABLE {relation} IN ACCESS EXCLUSIVE MODE",
@@ -298,11 +298,11 @@ def _code(codes: RowCodes | None, key: SessionKey, head: LogRow) -> str:
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> list[list[Any]]:
-    """Rows of records as an array a column."""
+    """Return rows of records as one array per column."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 @lru_cache(maxsize=256)
 def _translated(statement: str) -> str:
-    """With the client library's sign for a value."""
+    """Return the statement with the client library's placeholder for a value."""
     return statement.replace("?", "%s")

@@ -1,10 +1,9 @@
 """Rows of logs (`LogRow`), and the codes of the rows that a journal in tables trusts (`RowCodes`).
 
-Rows of `logs` and `forgotten` are written by the journal itself and by no session, so they have codes of their own,
-checked when they are read: HMAC-SHA-256 under the tenant's address key of the table, the session and all that the row
-says. No row can be changed, swapped with another session's or made up without the key. How many subjects of a session
-were forgotten is part of its log's row, so that none of those rows can be taken out, either. An older row of the same
-place cannot be told from the one that stood there last.
+The journal itself, and no session, writes the rows of `logs` and `forgotten`, so they have codes of their own, checked
+at every read: HMAC-SHA-256 under the tenant's address key of table, session and all columns. Without the key no row can
+be changed, swapped with another session's, or forged. A log's row counts the forgotten subjects of its session, so that
+no row of `forgotten` can be removed unnoticed, either. The code does not detect that an older row was put back.
 
 Raises `StoreError`, `Damaged`. Source: RFC 2104.
 """
@@ -23,22 +22,22 @@ from .port import ForgottenSubject, JournalRecord, SessionKey
 
 
 class LogRow(NamedTuple):
-    """A log's row."""
+    """The row of a log in table `logs`."""
 
     length: int = 0
     generation: int = 0
     drained: int = 0
-    """Position."""
+    """Position up to which the log is drained."""
     number: int = 0
     epoch: int = 0
     manifests: int = 0
-    """Those that wait."""
+    """Number of manifests that wait to be drained."""
     bytes: int = 0
-    """Of all that waits."""
+    """Size of the records and manifests that wait to be drained."""
     since: int = 0
-    """Place in the order of waiting; 0: nothing waits."""
+    """Place in the order of waiting logs; 0 if nothing waits."""
     forgotten: int = 0
-    """Subjects of it that were forgotten."""
+    """Number of the session's forgotten subjects."""
 
 
 NEW = LogRow()
@@ -46,7 +45,7 @@ HEAD_QUERY = f"SELECT {', '.join(LogRow._fields)}, mac FROM logs WHERE tenant = 
 
 
 class RowCodes:
-    """Makes and checks codes with the keys of all tenants."""
+    """Maker and checker of row codes with the keys of all tenants."""
 
     def __init__(self, address_key: Callable[[str], AddressKey]) -> None:
         self._address_key = address_key
@@ -62,7 +61,7 @@ class RowCodes:
         return code(self._address_key(tenant), text)
 
     def check_log(self, key: SessionKey, head: Sequence[int], mac: object) -> None:
-        """Raise `Damaged` where a log's row is not what was written."""
+        """Raise `Damaged` if a log's row is not what was written."""
         if not _is_same(mac, lambda: self.of_log(key, head)):
             raise Damaged(
                 f"session {key.session!r}: the journal's row of its log is not what was written (or was written with "
@@ -71,12 +70,12 @@ class RowCodes:
             )
 
     def check_forgotten(self, tenant: str, subject: ForgottenSubject, mac: object) -> None:
-        """Raise `Damaged` where the note that a subject was forgotten is not what was written."""
+        """Raise `Damaged` if the row of a forgotten subject is not what was written."""
         if not _is_same(mac, lambda: self.of_forgotten(tenant, subject)):
             raise forgotten_altered(subject.session)
 
     def key_fits(self, tenant: str, rows: Sequence[Sequence[object]]) -> bool:
-        """Whether one of these records (session, position, fields) was written with our key of the tenant."""
+        """Return whether one of these records (session, position, fields) has our key's code, or there are none."""
         for session, position, *fields in rows:
             try:
                 check(self._address_key(tenant), str(session), int(str(position)), JournalRecord(*fields))  # type: ignore[arg-type]
@@ -96,12 +95,12 @@ def forgotten_altered(session: str) -> Damaged:
 def _is_same(mac: object, expected: Callable[[], str]) -> bool:
     try:
         return isinstance(mac, str) and hmac.compare_digest(mac, expected())
-    except (TypeError, ValueError, AttributeError):  # no numbers, no text, or none that can be encoded
+    except (TypeError, ValueError, AttributeError):  # values are not numbers, not text, or cannot be encoded
         return False
 
 
 def head_in(rows: Sequence[Sequence[Any]], key: SessionKey, codes: RowCodes | None) -> LogRow:
-    """The head that `HEAD_QUERY` has found; raises `Damaged` where it is not what was written."""
+    """Return the log's row from the result of `HEAD_QUERY`. Raises `Damaged` if it is not what was written."""
     if not rows:
         return NEW
     *fields, mac = rows[0]

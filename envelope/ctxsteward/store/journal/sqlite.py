@@ -1,10 +1,10 @@
 """The durable journal: a SQLite file in a folder, `PATH/journal.sqlite`.
 
-An append is acknowledged when its transaction is on disk; appends of several threads that wait at the same time share
-one (`group_commit`). Several processes may share the folder: SQLite's lock orders them, `Conflict` tells the second
-writer of a position. A large append is one transaction. Before a commit, and before it is acknowledged, the file is
-looked at: one that is removed, replaced or emptied under a writer is an error of its next write (`SameFile`); one that
-was lost is not taken for a new one (`database.belongs`).
+An append is acknowledged when its transaction is on disk. Appends of several threads that wait at the same time share
+one transaction (`group_commit`). Several processes may share the folder: SQLite's lock orders them, and the second
+writer of a position gets `Conflict`. A large append is one transaction. The file is checked before a commit and before
+its acknowledgement: if it was removed, replaced or emptied, the write fails (`SameFile`). A new empty file in place of
+a lost one is detected, too (`database.belongs`).
 
 Raises `StoreError`, `Conflict`, `StoreLocked`, `Damaged`, `UnsupportedVersion`.
 """
@@ -31,11 +31,11 @@ from .row_codes import LogRow, RowCodes
 from .tables import SqliteJournal, TableTransaction, TableWriter, Transaction
 
 BUSY_SECONDS = 30.0
-"""How long a writer waits for another process before `StoreLocked`."""
+"""Longest wait of a writer for another process before `StoreLocked`."""
 
 
 class JournalWriter(TableWriter):
-    """The one connection that writes. Called by the leader of a group alone."""
+    """The only writing connection. Only the leader of a group calls it."""
 
     def __init__(
         self, file: SqliteFile, same: SameFile, *, drains: bool, error: Callable[[BaseException], StoreError]
@@ -49,11 +49,11 @@ class JournalWriter(TableWriter):
 
     @property
     def db(self) -> sqlite3.Connection:
-        """Opened again behind a fork. Raises `StoreError`, `sqlite3.Error`."""
+        """The connection, opened again after a fork. Raises `StoreError`, `sqlite3.Error`."""
         return self._file.db
 
     def run(self, group: Sequence[Ticket[Transaction]]) -> None:
-        """Settle all tickets in one transaction; where that fails, each in its own, so that none fails another."""
+        """Settle all tickets in one transaction; if it fails, run each in its own, so that none makes another fail."""
         if self.closed:
             self._refuse(group, StoreError("the journal is closed"))
             return
@@ -105,7 +105,7 @@ class JournalWriter(TableWriter):
         self._settle()
 
     def _check_kept(self) -> None:
-        """What was committed into a file that is gone, or into an emptied log, is not acknowledged."""
+        """Raise, and do not acknowledge the commit, if it went into a removed file or an emptied log."""
         try:
             self._same.check_kept(self.db)
         except (StoreError, OSError):
@@ -113,7 +113,7 @@ class JournalWriter(TableWriter):
             raise
 
     def _settle(self) -> None:
-        """The transaction is on disk."""
+        """Settle the tickets of a transaction that is on disk."""
         assert self._committing is not None
         transaction, group = self._committing
         self.settle(transaction)
@@ -123,7 +123,7 @@ class JournalWriter(TableWriter):
             ticket.settled = True
 
     def _clear_up(self) -> None:
-        """Behind a failed or interrupted transaction: undo it, or settle it where it had been committed."""
+        """Undo a failed or interrupted transaction, or settle it if it was committed."""
         self.version = -1
         if self._file.in_transaction:
             with suppress(sqlite3.Error):
@@ -136,9 +136,9 @@ class JournalWriter(TableWriter):
 class FileJournal(SqliteJournal):
     """A `Journal` in a folder; safe with threads and with several processes.
 
-    With `drains`, what is written waits to be drained into an object store, and messages are refused while
-    `queue_bytes` wait; else nothing ever waits. With `address_key` (by tenant) the journal's own rows have codes, too.
-    `inhabited` says, where there is no journal, whether what lies around it was written beside one.
+    With `drains`, written records wait to be drained into an object store, and messages are refused while `queue_bytes`
+    wait; else nothing waits. With `address_key` (by tenant) the journal's own rows have codes, too. If there is no
+    journal yet, `inhabited` says whether there are objects or keys of a lost one.
     """
 
     _writer: JournalWriter
@@ -158,7 +158,7 @@ class FileJournal(SqliteJournal):
         path = root / FILE_NAME
         try:
             create_once.make_folders(root)
-            was_inhabited = not path.exists() and inhabited()  # asked before anybody can have made one
+            was_inhabited = not path.exists() and inhabited()  # before any process can have made a journal
             file = SqliteFile(partial(connect, path, busy_seconds))
             try:
                 with file.lock:
@@ -192,14 +192,14 @@ class FileJournal(SqliteJournal):
 
     @property
     def commits(self) -> Commits:
-        """Transactions of this process so far, and the calls they served."""
+        """Number of this process's transactions, and of the calls in them."""
         return self._writer.commits
 
     def scrub(self) -> None:
-        """As the port says: `secure_delete` alone misses copies that moving pages left behind.
+        """Rewrite the file, because `secure_delete` alone leaves copies in pages that SQLite has moved.
 
-        Rewrites the file: takes as long as copying it twice, and writers wait meanwhile. The first copy is made in
-        SQLite's temporary folder (``SQLITE_TMPDIR``, else ``/var/tmp``).
+        This takes as long as copying the file twice; writers wait meanwhile. The first copy is made in SQLite's
+        temporary folder (``SQLITE_TMPDIR``, else ``/var/tmp``).
         """
         self._group.alone(self._scrub)
 
@@ -220,7 +220,7 @@ class FileJournal(SqliteJournal):
             )
 
     def close(self) -> None:
-        """Wait for the transaction under way; what is asked for later is refused."""
+        """Wait for the running transaction, then close; later calls are refused."""
         self._readers.close()
         self._group.alone(self._writer.close)
 
@@ -228,22 +228,22 @@ class FileJournal(SqliteJournal):
         if isinstance(error, StoreError):
             return error
         try:
-            self._same.check_main()  # what SQLite finds malformed may be what somebody took away
+            self._same.check_main()  # SQLite's error may be due to a file that was removed or replaced
             self._same.check_kept(self._writer.db)
         except StoreError as gone:
             return gone
-        except (OSError, sqlite3.Error):  # behind a fork, a file may not be opened again
+        except (OSError, sqlite3.Error):  # after a fork the file may fail to open again
             pass
         return super()._refusal(error)
 
 
 def _adopt(transaction: TableTransaction) -> None:
-    """Let logs wait that were written while nothing was drained."""
+    """Queue the logs that were written while the journal was not drained."""
     for tenant, session in transaction.execute(
         "SELECT tenant, session FROM logs WHERE since = 0 AND length > drained", ()
     ):
         key = SessionKey(tenant, session)
-        with suppress(Damaged):  # its readers say so
+        with suppress(Damaged):  # a reader of the log will report it
             transaction.put(key, transaction.recount(key, transaction.head(key)))
 
 
@@ -253,15 +253,15 @@ SELECT 1 FROM meta WHERE name = 'row_codes' UNION ALL
 SELECT 1 FROM logs WHERE mac <> '' UNION ALL SELECT 1 FROM forgotten WHERE mac <> '' LIMIT 1
 """
 _SAMPLE = 20
-"""Records of a tenant that are looked at to tell whether these are its keys."""
+"""Most records of a tenant that are checked with the keys."""
 
 
 def give_codes(transaction: TableTransaction, codes: RowCodes) -> bool:
-    """Give every row its code where none has one yet; whether rows have them now.
+    """Add a code to every row if no row has one yet; return whether rows have codes now.
 
-    A journal from before there were codes is taken at its word, this once; not where its records show that these are
-    other keys than it was written with, nor where any row has a code: then rows without one, or with a wrong one, are
-    not what was written, whatever `meta` says.
+    The rows of a journal from before there were codes are trusted once. If its records were written with other keys,
+    no code is added. If any row has a code already, no code is added either: rows without a valid code are then
+    altered, even if `meta` says nothing of codes.
     """
     if transaction.execute(_HAS_CODES, ()):
         return True

@@ -1,12 +1,12 @@
-"""A journal in tables (`TableJournal`), and the transaction that its writing calls run in.
+"""A journal in SQL tables (`TableJournal`), and the transactions of its writing methods.
 
 Reads see every acknowledged append and wait for no writer.
 
-The row of a log (`LogRow`) decides what a transaction may do. `TableJournal` is written in the SQL that SQLite and
-PostgreSQL have in common, with `?` for a value; a transaction is whatever has the methods of `TableTransaction`. That
-of SQLite (`Transaction`) keeps rows of logs in memory from one transaction to the next as long as no other connection
-has committed (`PRAGMA data_version`). New records and changed rows of logs are collected and written in a few
-statements at the end. Sizes are bytes of UTF-8. Raises `StoreError`, `Conflict`, `Backpressure`.
+Each transaction checks and updates the row of a log (`LogRow`). `TableJournal` uses the SQL that SQLite and PostgreSQL
+share, with `?` for a value, and transactions that implement `TableTransaction`. The one for SQLite (`Transaction`)
+caches rows of logs across transactions as long as no other connection has committed (`PRAGMA data_version`). New
+records and changed rows of logs are collected and written in a few statements at the end. Sizes are bytes of UTF-8.
+Raises `StoreError`, `Conflict`, `Backpressure`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .port import (
 from .row_codes import HEAD_QUERY, NEW, LogRow, RowCodes, forgotten_altered, head_in
 
 HEADS_KEPT = 10_000
-"""Logs whose heads are kept in memory."""
+"""Most rows of logs in memory."""
 
 LOG = "tenant = ? AND session = ?"
 _END = 1 << 62
@@ -54,47 +54,47 @@ _ROBBED = """
 SELECT session FROM logs WHERE {where} AND forgotten > 0 AND forgotten <>
   (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session) LIMIT 1
 """
-"""A log of which other subjects were forgotten than are noted: in one step, so that none is noted in between."""
+"""Finds a log whose count of forgotten subjects differs from their rows; one statement, to exclude writes between."""
 _UNOWNED = """
 SELECT DISTINCT session FROM records WHERE tenant = ? AND NOT EXISTS
   (SELECT 1 FROM logs WHERE logs.tenant = records.tenant AND logs.session = records.session)
 """
-"""Records whose log has no row."""
+"""Finds sessions with records but without a row of their log."""
 
 _CHUNKS = (32, 8, 1)
-"""Rows a statement: few statements, and few different ones to prepare."""
+"""Rows per statement, for few statements and few different texts to prepare."""
 
 
 class TableTransaction(Protocol):
-    """A transaction as a call's work sees it. Raises `StoreError` before it has changed anything, or not at all."""
+    """The transaction that the work of a call runs in. The work raises `StoreError` only before its first change."""
 
     @property
     def drains(self) -> bool:
-        """Whether what is written waits for the object store."""
+        """Whether written records wait to be drained into an object store."""
 
     @property
     def waiting_bytes(self) -> int:
-        """Of all logs, with what this transaction adds."""
+        """Size of all that waits in all logs, including the additions of this transaction."""
 
     def head(self, key: SessionKey) -> LogRow:
-        """The row of a log as it is in this transaction; nobody else changes it meanwhile."""
+        """Return a log's row in this transaction; no other transaction changes it meanwhile."""
 
     def put(self, key: SessionKey, head: LogRow) -> None: ...
 
     def replace(self, key: SessionKey, head: LogRow) -> None:
-        """Put a counted head in the place of one that cannot be believed."""
+        """Replace an untrusted row by this one, with its waiting part recounted."""
 
     def insert(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add records, as `record_row` makes them."""
+        """Add rows that `record_row` made."""
 
     def execute(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        """Run a statement behind the records that were inserted before it."""
+        """Run a statement after writing all inserted records; return its rows."""
 
     def next_place(self) -> int:
-        """At the end of the order of waiting."""
+        """Return the next place at the end of the order of waiting logs."""
 
     def recount(self, key: SessionKey, head: LogRow) -> LogRow:
-        """The head with what waits counted anew, and the log at the end of the order."""
+        """Return the row with its waiting part recounted, and the log at the end of the order."""
 
 
 class Transaction:
@@ -156,7 +156,7 @@ class Transaction:
         return head._replace(manifests=manifests, bytes=manifest_bytes + record_bytes, since=since)
 
     def flush(self) -> None:
-        """Write what was collected."""
+        """Write the collected rows."""
         self._write_rows()
         codes = self._writer.codes
         rows = [key + head + ("" if codes is None else codes.of_log(key, head),) for key, head in self.heads.items()]
@@ -171,23 +171,23 @@ class Transaction:
 
 
 class TableWriter:
-    """What is remembered of the tables from one transaction of a connection to the next."""
+    """The cache of table contents that one connection keeps between its transactions."""
 
     def __init__(self, *, drains: bool, error: Callable[[BaseException], StoreError]) -> None:
         self.drains: bool = drains
         self.error: Callable[[BaseException], StoreError] = error
         self.codes: RowCodes | None = None
-        """None: the rows of logs have no codes."""
+        """Codes of the rows of logs; None if the rows have none."""
         self.heads: dict[SessionKey, LogRow] = {}
         self.place: int = 0
         self.waiting_bytes: int = 0
         self.version: int = -1
-        """Of the file, as it was read; -1: not to be trusted."""
+        """SQLite's `data_version` for which the cache is valid; -1 if it is invalid."""
 
     def run_alone(
         self, db: sqlite3.Connection, lock: AbstractContextManager[Any], work: Callable[[Transaction], Any]
     ) -> Any:
-        """Run `work` in a transaction of its own; its result."""
+        """Run `work` in a transaction of its own and return its result."""
         with lock:
             try:
                 db.execute("BEGIN")
@@ -196,7 +196,7 @@ class TableWriter:
                 transaction.flush()
                 db.execute("COMMIT")
                 self.settle(transaction)
-            except BaseException as error:  # an interrupt may come at any point, behind the commit too
+            except BaseException as error:  # an interrupt may come at any point, even after the commit
                 self.reread(db)
                 if isinstance(error, StoreError) or not isinstance(error, Exception):
                     raise
@@ -204,19 +204,19 @@ class TableWriter:
             return result
 
     def settle(self, transaction: Transaction) -> None:
-        """Remember what a transaction has left."""
+        """Cache the changes of a committed transaction."""
         self.heads.update(transaction.heads)
         self.waiting_bytes += transaction.bytes_added
 
     def reread(self, db: sqlite3.Connection) -> None:
-        """Undo what is under way, and forget what is remembered of the tables."""
+        """Roll back an open transaction, and read the cache again."""
         if db.in_transaction:
             db.execute("ROLLBACK")
         self.version = -1
         self.look_for_others(db)
 
     def look_for_others(self, db: sqlite3.Connection) -> None:
-        """Forget what is remembered of the file if another connection has changed it."""
+        """Drop the cache if another connection has changed the file, or the cache is too large."""
         ((version,),) = db.execute("PRAGMA data_version").fetchall()
         if version != self.version or len(self.heads) > HEADS_KEPT:
             self.heads.clear()
@@ -229,14 +229,14 @@ class TableWriter:
 
 
 class TableJournal(Journal):
-    """A `Journal` in SQL; a subclass names its tables."""
+    """A `Journal` in SQL. A subclass provides the database."""
 
     _all: RowReader
     _codes: RowCodes | None = None
-    """None if the journal's own rows have no codes."""
+    """Codes of the journal's own rows; None if they have none."""
 
     _submit: Callable[[Callable[[TableTransaction], Any]], Any]
-    """Run `work` in a transaction; its result, once that is durable."""
+    """Run work in a transaction and return its result once that is durable."""
 
     def __init__(self, drains: bool, queue_bytes: int | None) -> None:
         self._drains = drains
@@ -290,7 +290,7 @@ class TableJournal(Journal):
 
         self._submit(work)
 
-    # -- replacing what was written
+    # -- replacing written records
 
     def rewrite(self, key: SessionKey, records: Mapping[int, JournalRecord]) -> None:
         rows = [record_row(key, position, record) for position, record in records.items()]
@@ -401,7 +401,7 @@ class TableJournal(Journal):
         self._submit(work)
 
     def recount(self, key: SessionKey, length: int, drained: DrainMark) -> None:
-        """Write a log's row anew from what its records and the object store say; it is a new generation."""
+        """Rewrite a log's row from its records and the object store, as a new generation."""
 
         def work(transaction: TableTransaction) -> None:
             before = transaction.execute(f"SELECT generation FROM logs WHERE {LOG}", key)
@@ -493,11 +493,11 @@ class TableJournal(Journal):
         return self._number("SELECT number FROM seen WHERE name = ?", (name,))
 
     def witnessed(self) -> dict[str, int]:
-        """All that `see` has noted."""
+        """Return all numbers that `see` has recorded, by name."""
         return {str(name): _noted(number) for name, number in self._all("SELECT name, number FROM seen")}
 
     def integrity(self) -> list[str]:
-        """What is wrong with the file as a whole, a line each; see `integrity`."""
+        """Return the faults of the file as a whole, one line each; see `check_file`."""
         return check_file(self._all)
 
     def forgotten(self, tenant: str, session: str | None = None) -> list[ForgottenSubject]:
@@ -514,7 +514,7 @@ class TableJournal(Journal):
         return subjects
 
     def altered(self, tenant: str) -> list[AlteredRow]:
-        """Rows of this tenant that are not what was written, or are gone: of logs, and of who was forgotten."""
+        """Return this tenant's altered or removed rows of logs and of forgotten subjects."""
         rows = [AlteredRow(str(session), "log") for (session,) in self._all(_UNOWNED, (tenant,))]
         if self._codes is not None:
             query = f"SELECT session, {', '.join(LogRow._fields)}, mac FROM logs WHERE tenant = ? ORDER BY session"
@@ -553,7 +553,7 @@ def _noted(number: object) -> int:
 
 
 class SqliteJournal(TableJournal):
-    """One in SQLite; `sqlite.FileJournal` and `memory.MemoryJournal` say where."""
+    """A `TableJournal` in SQLite, with `FileJournal` and `MemoryJournal` as subclasses."""
 
     _writer: TableWriter
 
@@ -565,27 +565,27 @@ class SqliteJournal(TableJournal):
         return self._writer.waiting_bytes if self._drains else 0
 
     def extents(self, tenant: str) -> dict[str, LogExtent]:
-        query = (  # row ids tell which log was begun first
+        query = (  # row ids of first records have the order in which the logs were begun
             "SELECT l.session, l.length, l.generation FROM logs l JOIN records r ON r.tenant = l.tenant "
             "AND r.session = l.session AND r.position = 0 WHERE l.tenant = ? ORDER BY r.rowid"
         )
         return {str(session): LogExtent(*extent) for session, *extent in self._all(query, (tenant,))}
 
     def _refusal(self, error: BaseException) -> StoreError:
-        """The `StoreError` for what a transaction has failed with."""
+        """Return the `StoreError` for a transaction's error."""
         if isinstance(error, StoreError):
             return error
         return store_error(error, self._root, self._busy_seconds, "nothing was written")
 
 
 def record_row(key: SessionKey, position: int, record: JournalRecord) -> tuple[Any, ...]:
-    """The columns of table `records`. Raises `StoreError` for a compaction without an address."""
+    """Return a row of table `records`. Raises `StoreError` for a compaction without an address."""
     kind, body, ordinal, outputs, id, wire, mac = record
     return (*key, position, kind, ordinal, outputs, id, compaction_address(record), body, wire, mac)
 
 
 def _move(transaction: TableTransaction, key: SessionKey, moved: MovedTail) -> None:
-    """Make a log of a tail, with the manifests and the forks that belong to it."""
+    """Make a new log of a tail, with the manifests and forks that belong to it."""
     transaction.insert(record_row(moved.key, position, record) for position, record in enumerate(moved.records))
     statement = f"UPDATE manifests SET session = ?, body = ?, waiting = ? WHERE {LOG} AND address = ?"
     for address, body in moved.manifests.items():
@@ -600,7 +600,7 @@ def _move(transaction: TableTransaction, key: SessionKey, moved: MovedTail) -> N
 
 
 def compaction_address(record: JournalRecord) -> str | None:
-    """The address a compaction is found by; None for other records.
+    """Return the address of a compaction record, or None for other records.
 
     >>> compaction_address(JournalRecord("compaction", '{"report": {"id": "ab12"}}'))
     'ab12'

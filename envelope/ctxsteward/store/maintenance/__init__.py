@@ -1,1 +1,1 @@
-"""Care of a store: is it whole (`fsck`), what can be mended (`repair`), what may go (`gc`), what is in it (`stats`)."""
+"""Maintenance of a store: check and repair it (`fsck`), remove garbage (`gc`), list and count its content (`stats`)."""

@@ -1,17 +1,16 @@
-"""What `fsck` looks at: the journal's logs, encrypted content, and what was drained.
+"""The checks of `fsck`: the journal's logs, encrypted content, and the drained sessions.
 
-A log: each record in its place, each code right, each message what its address says, found by its ordinal, and without
-a gap after the one before; each compaction found by its address. A fork counts on from its parent, which must be there.
-A record of somebody who was forgotten holds nothing any more. Records that are appended while this runs are left to the
+Log: each record is at its place with the right code; each message has its address, is found by its ordinal, and follows
+its predecessor without a gap; each compaction is found by its address. A fork continues the ordinals of its parent,
+which must be there. A record of a forgotten subject must be empty. Records appended during the check are left to the
 next run.
 
-Content: a key is unwrapped, a tombstone's code is checked, and no key may be there beside the tombstone of its subject.
-With `read_data` each blob is decrypted and its address computed anew; without, only its place is looked at.
+Content: each key can be unwrapped, each tombstone's code is right, and no subject has both a key and a tombstone. With
+`read_data` each blob is decrypted and its address computed anew; else only its place is checked.
 
-Segments of a session in the object store follow one another without a gap, a takeover names the length it found, a
-rewrite replaces what is there. With `read_data` every record is decrypted and its code checked, and, where this
-machine's journal is at the end of the chain, compared with the journal's own. A key that records were encrypted under
-is there, or its tombstone.
+Drained sessions: segments have no gaps, a takeover names the right length, a rewrite replaces existing records. With
+`read_data` every record is decrypted and its code checked; if this machine's journal is at the end of the chain, the
+record must equal the journal's. Each key of encrypted records is there, or its tombstone.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ from .inventory import TenantObjects
 
 PAGE_RECORDS = 500
 _TRIES = 3
-"""A log that is rewritten while it is checked is checked again."""
+"""Most checks of a log that is rewritten during a check."""
 
 
 def place(key: SessionKey, at: int | str = "") -> str:
-    """How findings name a log, the record at a position of it, or the manifest at an address."""
+    """Return the name, in findings, of a log, of the record at a position, or of the manifest at an address."""
     mark = f"#{at}" if isinstance(at, int) else f"@{at}" if at else ""
     return f"journal/{part_of(key.tenant)}/{part_of(key.session)}{mark}"
 
 
 def check_log(store: Backend, key: SessionKey, erased: frozenset[str], tally: CheckTally, *, read_data: bool) -> None:
-    """Check a session's journal; `erased` are addresses of the tenant's forgotten subjects."""
+    """Check a session's log; `erased` are the addresses of the tenant's forgotten subjects."""
     tally.count("sessions")
     tally.tell(key.session)
     before = tally.mark()
@@ -64,7 +63,7 @@ def check_log(store: Backend, key: SessionKey, erased: frozenset[str], tally: Ch
 
 
 class LogCheck:
-    """One session's log, from its first record to its last."""
+    """A check of one session's log, from its first record to its last."""
 
     def __init__(self, store: Backend, key: SessionKey, erased: frozenset[str], tally: CheckTally) -> None:
         self.journal: Journal = store.journal
@@ -73,7 +72,7 @@ class LogCheck:
         self._log = Log(store.journal, key, self._address_key)
         self._vault = store.vault(key.tenant)
         self._next_ordinal = 1
-        """0: a record before this one could not be read."""
+        """Expected ordinal of the next message; 0 after an unreadable record."""
 
     def run(self, *, read_data: bool) -> None:
         length = self.journal.length(self._key)
@@ -93,7 +92,7 @@ class LogCheck:
                 address = manifest.address
                 self._tally.found("manifest_altered", place(self._key, address), wrong, of=self._key, at=address)
         if read_data and len(self._tally.findings) == whole:
-            try:  # open the session as its readers do, with what is here alone
+            try:  # open the session as a reader does, from the journal alone
                 self._store.replay(self._key, length)
             except Damaged as error:
                 self._found("record_altered", max(0, length - 1), f"the session cannot be opened: {error}")
@@ -154,7 +153,7 @@ class LogCheck:
         try:
             length = self.journal.length(SessionKey(self._key.tenant, parent.session))
         except Damaged:
-            return  # found where it lies
+            return  # the check of the parent's own log reports it
         if length < parent.position:
             what = f"the parent has {length} records and the fork begins at {parent.position}"
             self._found("parent_missing", 0, what)
@@ -177,7 +176,7 @@ class LogCheck:
 
 
 def check_subjects(vault: Vault, found: TenantObjects, tally: CheckTally) -> None:
-    """Check keys and tombstones of this tenant; `vault` is a fresh one, that remembers no keys."""
+    """Check keys and tombstones of this tenant. Pass a fresh `vault`, without cached keys."""
     for name in found.tombstones:
         key = tombstone_name(vault.tenant, name)
         if not tally.share.holds(key):
@@ -194,13 +193,13 @@ def check_subjects(vault: Vault, found: TenantObjects, tally: CheckTally) -> Non
             continue
         tally.count("keys")
         with tally.reading(key, "key_damaged", "it cannot be unwrapped"), suppress(ObjectMissing, Erased):
-            vault.known_key(name)  # unless it was destroyed meanwhile
+            vault.known_key(name)  # `Erased` or `ObjectMissing`: it was destroyed meanwhile
 
 
 def check_blobs(
     vault: Vault, found: TenantObjects, owners: Mapping[str, str], tally: CheckTally, *, read_data: bool
 ) -> None:
-    """Check blobs: their places, and with `read_data` their content; `owners` are subjects by blob, as links say."""
+    """Check the places of blobs, and with `read_data` their content; `owners` has the subject in links by blob."""
     for address, info in found.blobs.items():
         if tally.share.holds(info.key):
             tally.count("blobs")
@@ -209,7 +208,7 @@ def check_blobs(
 
 
 def check_reports(vault: Vault, found: TenantObjects, tally: CheckTally, *, read_data: bool) -> None:
-    """Check compression reports: their places, and with `read_data` their content."""
+    """Check the places of compression reports, and with `read_data` their content."""
     for address, info in found.reports.items():
         if not tally.share.holds(info.key):
             continue
@@ -224,7 +223,7 @@ def check_reports(vault: Vault, found: TenantObjects, tally: CheckTally, *, read
             except Erased:
                 tally.found("report_erased", info.key, "a report of a forgotten session, or of what was said before")
             except ObjectMissing as error:
-                if error.key != info.key:  # else it was collected meanwhile
+                if error.key != info.key:  # else the report itself was collected meanwhile
                     tally.found("key_missing", error.key, f"report {address[:16]}… was written under it")
 
 
@@ -240,14 +239,14 @@ def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: 
             else:
                 tally.found("blob_erased", key, "content of a forgotten subject")
         except ObjectMissing as error:
-            if error.key != key:  # else it was collected meanwhile
+            if error.key != key:  # else the blob itself was collected meanwhile
                 tally.found("key_missing", error.key, f"blob {address[:16]}… was written under it")
 
 
 def check_references(
     vault: Vault, objects: TenantObjects, link: Link, key: str, tally: CheckTally
 ) -> Iterator[tuple[str, str]]:
-    """Check that what a link of governed state refers to is there, or was forgotten; each blob with its subject."""
+    """Check that each blob and key that a link of governed state names exists or was forgotten; yield both."""
     for blob, name in references(link.body):
         tally.count("references")
         yield blob, name
@@ -262,24 +261,24 @@ def check_references(
 
 
 class DrainedLog:
-    """A session's chain, link by link; afterwards the records that stand in it."""
+    """A check of a session's chain, link by link, which collects its current records."""
 
     def __init__(self, store: Backend, vault: Vault, folder: str, tally: CheckTally) -> None:
         self.length: int = 0
-        """Records so far."""
+        """Number of records so far."""
         self.number: int = 0
-        """Of the last link."""
+        """Number of the last link."""
         self.session: str | None = None
-        """None: forgotten, or not read."""
+        """The session's id, or None if it was forgotten or not read."""
         self.records: dict[int, JournalRecord] = {}
         self.manifests: set[str] = set()
         self.broken: bool = False
-        """A link could not be read: lengths are not known any more."""
+        """Whether a link could not be read, so that lengths are unknown."""
         self._address_key = store.keys.address_key(vault.tenant)
         self._vault, self._folder, self._tally = vault, folder, tally
 
     def take(self, link: Link, *, read_data: bool) -> None:
-        """Check the next link that can be read."""
+        """Check the next readable link."""
         self.broken = self.broken or link.number != self.number + 1
         self.number = link.number
         try:
@@ -343,7 +342,7 @@ def check_drained(
     *,
     read_data: bool,
 ) -> None:
-    """Check a session's chain and this machine's journal against it, unless its row there is `altered`."""
+    """Check a session's chain, and compare it with this machine's log unless the log's row is `altered`."""
     log = DrainedLog(store, vault, folder, tally)
     for link in links:
         _check_keys(vault, link, folder, objects, tally)
@@ -353,7 +352,7 @@ def check_drained(
 
 
 def read_drained(store: Backend, key: SessionKey) -> NewSegments | None:
-    """What stands of a session in the object store; None where that cannot be had whole, or was forgotten."""
+    """Return a session's current records in the object store, or None if any is unreadable or it was forgotten."""
     vault = store.fresh_vault(key.tenant)
     try:
         return SessionLog(store.objects, store.keys, vault, key, patience=store.patience).behind(DrainMark())
@@ -366,21 +365,21 @@ def _check_keys(vault: Vault, link: Link, folder: str, objects: TenantObjects, t
     for name in names if isinstance(names, list) else ():
         if isinstance(name, str) and name not in objects.keys and name not in objects.tombstones:
             try:
-                vault.known_key(name)  # it may be younger than the listing
+                vault.known_key(name)  # the key may be younger than the listing
             except ObjectMissing:
                 where = data_key_name(vault.tenant, name)
                 tally.found("key_missing", where, f"records in {numbered(folder, link.number)} need it")
             except (Erased, Damaged, UnsupportedVersion):
-                continue  # forgotten meanwhile; a damaged one is found where it lies
+                continue  # forgotten meanwhile, or damaged, which `check_subjects` reports
 
 
 def _compare(
     store: Backend, vault: Vault, key: SessionKey, log: DrainedLog, objects: TenantObjects, tally: CheckTally
 ) -> None:
-    """Where the journal has read the chain to its end, both hold the same."""
+    """If the journal has read the chain to its end, check that both have the same records and manifests."""
     drained = store.journal.drained(key)
     if drained.number != log.number:
-        return  # another machine has written since, or nothing of it is here
+        return  # another machine has written since, or this journal does not have the session
     if drained.position != log.length:
         where = place(key, drained.position)
         tally.found("drain_altered", where, f"drained to here, but the chain holds {log.length} records")
@@ -399,7 +398,7 @@ def _compare(
 
 
 def _is_being_erased(store: Backend, vault: Vault, key: SessionKey, found: TenantObjects) -> bool:
-    """Whether principals were forgotten, and what had been derived from them still has its key: a generation each."""
+    """Return whether an erasure is unfinished: for each forgotten principal one generation of derived keys must go."""
     wrote = principals_of(store.journal.read(key, 0))
     gone = sum(vault.subject_address(subject_of(key.session, name)) in found.tombstones for name in wrote)
     derived = (derived_subject(key.session, generation) for generation in range(gone))
@@ -407,7 +406,7 @@ def _is_being_erased(store: Backend, vault: Vault, key: SessionKey, found: Tenan
 
 
 def is_sound(store: Backend, key: SessionKey, position: int, record: JournalRecord) -> bool:
-    """Whether the record is one that was once written at this place."""
+    """Return whether the record has the code of this place."""
     try:
         records.check(store.keys.address_key(key.tenant), key.session, position, record)
     except Damaged:

@@ -1,11 +1,11 @@
-"""What can be wrong with a store, by stable names that alarms may depend on, and the tally that a run of checks fills.
+"""The kinds of damage of a store, with stable names for alarms, and the tally of a check run.
 
-A *damage* means that something which was stored cannot be had any more, or not as it was: the check fails. A *note* is
-what crashes and clean-ups leave behind in a store that is whole.
+*Damage* means that stored data cannot be read any more, or has changed: the check fails. A *note* reports what crashes
+and clean-ups leave behind in an intact store.
 
-A *share* of a store (``1/7``) is one of seven parts that together are everything. The split is by SHA-256 of a name (a
-session's, a chain's folder, an object's key), so it is the same on every machine and in every run: seven nights of one
-share each have looked at everything that was there all week.
+A *share* of a store (``1/7``) is one of seven parts, which together are the whole store. The split is by SHA-256 of a
+name (a session's, a chain's folder, an object's key), so it is the same on every machine and in every run. Seven nights
+with one share each check everything that was there all week.
 
 >>> StoreShare.parse("1/1").holds("blobs/acme/ab/…")
 True
@@ -65,7 +65,7 @@ DAMAGE: dict[str, str] = {
     "later_version": "written by a later program, or altered; check it with that program",
     "tenant_unknown": "the name is too long to be read from its folder; name it with `--tenant`",
 }
-"""Kinds of damage, and what to do."""
+"""Kinds of damage, each with advice."""
 
 NOTES: dict[str, str] = {
     "blob_erased": "its subject was forgotten: nobody can read it",
@@ -75,11 +75,11 @@ NOTES: dict[str, str] = {
     "probe_left": "a try whether the store honours conditional writes; `store gc` removes it",
     "foreign_object": "not ours; it is left alone",
 }
-"""Kinds of notes, and what they mean."""
+"""Kinds of notes, each with its meaning."""
 
 
 def damage(kind: str, where: str, what: str) -> Finding:
-    """A finding of one of these kinds at a key, or at a place in the journal."""
+    """Return a finding of one of these kinds at a key, or at a place in the journal."""
     hint = DAMAGE.get(kind) or NOTES[kind]
     return Finding(kind=kind, field=where, text=f"{what}; {hint}")
 
@@ -89,14 +89,14 @@ _FORM = re.compile(r"([0-9]{1,5})/([0-9]{1,5})", re.ASCII)
 
 
 class StoreShare(NamedTuple):
-    """The `part`-th of `parts`; parts count from 1."""
+    """One of `parts` shares of a store; `part` counts from 1."""
 
     part: int = 1
     parts: int = 1
 
     @classmethod
     def parse(cls, text: str | None) -> StoreShare:
-        """Read ``1/7``; nothing is everything. Raises `InputError`."""
+        """Parse ``1/7``; None means the whole store. Raises `InputError`."""
         if text is None:
             return cls()
         found = _FORM.fullmatch(text)
@@ -106,7 +106,7 @@ class StoreShare(NamedTuple):
         return share
 
     def holds(self, name: str) -> bool:
-        """Whether what has this name belongs to this share."""
+        """Return whether this name belongs to this share."""
         if self.parts == 1:
             return True
         return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % self.parts == self.part - 1
@@ -116,23 +116,23 @@ class StoreShare(NamedTuple):
 
 
 class Broken(NamedTuple):
-    """What a finding is about, where `repair` may know a remedy for its kind."""
+    """A finding that `repair` may be able to remedy, and the damaged thing."""
 
     finding: Finding
     key: SessionKey
-    """The session; of a data key its tenant, and the address of its subject."""
+    """The session; for a data key its tenant and the address of its subject."""
     at: int | str = 0
     """Position of the record, or address of the manifest."""
 
 
 class CheckTally:
-    """Filled by the checks of one run."""
+    """The counts and findings of one check run."""
 
     def __init__(self, *, share: StoreShare | None = None, tell: Callable[[str], object] = lambda text: None) -> None:
         self.share: StoreShare = share or StoreShare()
         self.tell = tell
         self.counts: Counter[str] = Counter()
-        """What was looked at, by kind."""
+        """Number of checked things by kind."""
         self.findings: list[Finding] = []
         self.broken: list[Broken] = []
 
@@ -140,7 +140,7 @@ class CheckTally:
         self.counts[kind] += number
 
     def found(self, kind: str, where: str, what: str, *, of: SessionKey | None = None, at: int | str = 0) -> None:
-        """Note a finding; `where` is a key, or a place in the journal; `of` and `at` as `Broken` has them."""
+        """Add a finding; `where` is a key, or a place in the journal; `of` and `at` are the fields of `Broken`."""
         finding = damage(kind, where, f"{where}: {what}")
         self.findings.append(finding)
         if of is not None:
@@ -148,7 +148,7 @@ class CheckTally:
 
     @contextmanager
     def reading(self, where: str, kind: str, what: str) -> Iterator[None]:
-        """Note a finding where reading at this place fails: of a later program, or damaged."""
+        """Add a finding if the block fails to read this place because of damage or a later version."""
         try:
             yield
         except UnsupportedVersion as error:
@@ -157,11 +157,11 @@ class CheckTally:
             self.found(kind, where, what)
 
     def mark(self) -> CheckTally:
-        """A copy of the tally as it is now, for `take`."""
+        """Return a copy of the current tally, for `take`."""
         other = CheckTally(share=self.share, tell=self.tell)
         other.take(self)
         return other
 
     def take(self, other: CheckTally) -> None:
-        """Replace what was counted and found by the other tally's."""
+        """Replace counts and findings by those of the other tally."""
         self.counts, self.findings, self.broken = other.counts.copy(), [*other.findings], [*other.broken]

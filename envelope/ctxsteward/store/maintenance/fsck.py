@@ -1,36 +1,36 @@
-"""`store fsck`: check whether a store is whole, and repair what can be repaired from inside it.
+"""`store fsck`: check a store for damage, and repair what can be repaired from inside it.
 
 Each check covers: that the journal is the one that belongs here, SQLite's own check of its file, and the codes of the
-journal's own rows; each session's log; each chain; each data key and tombstone; that every blob a version names is
+journal's own rows; each session's log; each chain; each data key and tombstone; that every blob named in a version is
 there. With `read_data` it also decrypts every blob and computes its address anew, reads every record of every segment,
 and opens every session (`checks`). In a chain every number must be there, every code must be right, and every link must
-follow the one before. A link that cannot be read breaks the line: the next one is checked by its own code alone. Only
-the journal knows that a chain lost its tail, because it has noted the highest number it has seen.
+follow its predecessor. After an unreadable link, the next one is checked only by its own code. Only the journal can
+show that a chain has lost its tail, because it recorded the highest number that it has seen.
 
-Nothing in the store contradicts the following, so no check from inside finds it:
+Nothing in the store contradicts the following changes, so no check from inside finds them:
 
-- the whole store (journal, objects and keys) put back to an older consistent copy;
-- the last links of a chain gone, where no journal has seen them (another machine's journal has, and reports it);
-- the last records of a log gone together with the log's own row put back to an older one, before they were drained;
-- a data key gone under which nothing was written, or an orphan blob gone;
-- whole sessions or whole tenants taken out of every place that names them.
+- the whole store (journal, objects and keys) was put back to an older consistent copy;
+- the last links of a chain are gone and no journal has seen them (if another machine's journal has, it reports it);
+- the last records of a log were removed before they were drained, and the log's row was put back to an older one;
+- a data key is gone under which nothing was written, or an orphan blob is gone;
+- whole sessions or whole tenants were removed from every place that names them.
 
-Keep a copy of the heads' codes elsewhere where this matters: one of them vouches for the whole chain below it.
+If this matters, keep a copy of the codes of the chains' heads elsewhere: a head's code proves its whole chain.
 
-`repair` puts a copy from elsewhere in the place of what is damaged, and invents nothing:
+`repair` replaces damaged data by a copy from elsewhere, and invents nothing:
 
     record_altered, record_missing      the journal's record, from the session's segments in the object store
-    manifest_altered, manifest_missing  the same; a manifest that is not there is dropped, as the envelope can be built
-                                        again
-    log_altered                         the log's row is counted anew, where its records are whole from the first on
-                                        and begin as the object store's do; in any case where the session was
+    manifest_altered, manifest_missing  the same; a manifest without a copy is dropped, because the envelope can be
+                                        built again
+    log_altered                         the log's row is recounted over the intact records from the first on, if these
+                                        begin with all records in the object store; and always if the session was
                                         forgotten, so that its records can be erased
-    key_after_tombstone                 the key is destroyed: the erasure ends as it was meant to
+    key_after_tombstone                 the key is destroyed, which completes the erasure
 
-Everything else is left as it is. A link of a chain cannot be made again, because its code covers bytes that are gone;
-a backup's copy can be put back under its key, and is checked by its code like any other. Segments are used only where
-the session's whole chain is sound: a link that cannot be read might have replaced what an earlier one holds.
-Raises `StoreError` where the store cannot be asked or written, `InputError`. Source: the state design.
+Everything else is left unchanged. A link cannot be made again, because its code covers bytes that are gone; a backup's
+copy can be put back under its key, and its code is checked like any other. Segments are used only if the session's
+whole chain is intact, because an unreadable link might have replaced records of an earlier one.
+Raises `StoreError` if the store cannot be read or written, `InputError`. Source: the state design.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from .inventory import TenantObjects, complete, seen_chains, take_inventory
 
 
 def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
-    """Repair what can be repaired; return how many things were touched. Only a new check tells whether it helped."""
+    """Repair what can be repaired; return the number of repairs. Only a new check shows whether they helped."""
     records: defaultdict[SessionKey, set[int]] = defaultdict(set)
     manifests: defaultdict[SessionKey, set[str]] = defaultdict(set)
     touched = 0
@@ -87,16 +87,16 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
         drained = read_drained(store, key)
         stored = dict(enumerate(drained.records)) if drained is not None else {}
         found = {position: stored[position] for position in records[key] if position in stored}
-        if found:  # in one rewrite; records that the object store does not hold stay as they are
+        if found:  # in one rewrite; records without a copy in the object store stay unchanged
             store.journal.rewrite(key, found)
         touched += len(found) + _replace_manifests(store, key, manifests[key], drained)
     return touched
 
 
 def _recount(store: Backend, key: SessionKey) -> int:
-    """Count a log's row anew where its records allow it; return how many rows that were."""
+    """Recount a log's row if its records allow it; return the number of rewritten rows."""
     vault = store.vault(key.tenant)
-    if vault.tombstone(vault.subject_address(key.session)) is not None:  # forgotten, and to be erased here still
+    if vault.tombstone(vault.subject_address(key.session)) is not None:  # forgotten, but not erased here yet
         store.journal.recount(key, len(store.journal.read(key, 0)), DrainMark())
         return 1
     stored = read_drained(store, key)
@@ -115,7 +115,7 @@ def _recount(store: Backend, key: SessionKey) -> int:
 
 
 def _replace_manifests(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
-    """Drop damaged manifests; a journal drops all of a session or none, so the sound ones are written again."""
+    """Replace damaged manifests. A journal drops all manifests of a session or none, so all are written again."""
     sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
     sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
     if addresses:
@@ -126,7 +126,7 @@ def _replace_manifests(store: Backend, key: SessionKey, addresses: set[str], dra
 
 
 def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally: CheckTally) -> Iterator[Link]:
-    """Yield the links that can be read, in order, each checked; `seen` is the highest number the journal has seen."""
+    """Yield the readable links in order, each checked; `seen` is the highest number that the journal has seen."""
     last = max(listed, default=0)
     before: Link | None = None
     for number in range(1, last + 1):
@@ -136,7 +136,7 @@ def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally
                 tally.found("link_misplaced", numbered(chain.folder, number), f"it does not follow link {number - 1}")
             yield link
         before = link
-    for number in range(last + 1, seen + 1):  # a listing that ran beside a commit may have left it out
+    for number in range(last + 1, seen + 1):  # a listing during a commit may have omitted it
         link = _read(chain, number, tally, missing="tail_missing", why=f"the chain ends at {last}, not at {seen}")
         if link is not None:
             yield link
@@ -160,11 +160,11 @@ class Fsck:
     """The result of a check."""
 
     checked: Mapping[str, int]
-    """How many of each kind: sessions, records, manifests, links, keys, tombstones, blobs; bytes decrypted."""
+    """Numbers checked of sessions, records, manifests, links, keys, tombstones and blobs; bytes decrypted."""
     damage: tuple[Finding, ...]
     notes: tuple[Finding, ...]
     repaired: tuple[Finding, ...]
-    """Damage that was put right, not counted as damage any more."""
+    """Repaired damage, which `damage` does not contain."""
     read_data: bool
     subset: StoreShare
 
@@ -174,22 +174,22 @@ class Fsck:
 
     @property
     def first(self) -> str | None:
-        """Kind of the first damage found, or None."""
+        """Kind of the first damage, or None."""
         return self.damage[0].kind if self.damage else None
 
     @property
     def total(self) -> int:
-        """How many things were checked."""
+        """Number of things checked."""
         return sum(number for kind, number in self.checked.items() if kind != "bytes")
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was nothing to check: no damage then says nothing of a store that should have content."""
+        """Whether there was nothing to check, so that the absence of damage proves nothing."""
         return not self.damage and self.total == 0
 
     @property
     def closing(self) -> str:
-        """One line for people: whole or damaged, and the first kind of damage."""
+        """One line for people: whole or damaged, with the first kind of damage."""
         total = self.total
         scope = "" if self.subset.parts == 1 else f" of share {self.subset}"
         mended = f", {len(self.repaired):,} repaired" if self.repaired else ""
@@ -210,7 +210,7 @@ def fsck(
     repair: bool = False,
     tell: Callable[[str], object] = lambda text: None,
 ) -> Fsck:
-    """Check one tenant (default: all), or a share of everything (``1/7``); with `repair`, put right what can be."""
+    """Check one tenant (default: all), or a share of the store (``1/7``); with `repair`, repair what is possible."""
     share = StoreShare.parse(subset)
     tally = _check(store, tenant, CheckTally(share=share, tell=tell), read_data=read_data)
     mended: list[Finding] = []
@@ -266,7 +266,7 @@ def _check_tenant(
     vault = store.fresh_vault(tenant)
     altered = _altered_rows(store, tenant, tally)
     try:
-        complete(store, objects, vault, altered)  # what is lost is found where it lay
+        complete(store, objects, vault, altered)  # lost links are reported when their chain is checked
     except StoreUnavailable as error:
         if not tally.findings:
             raise
@@ -275,17 +275,17 @@ def _check_tenant(
     erased = frozenset(objects.tombstones)
     seen_tombstones = store.journal.seen(f"tombstones/{tenant}")
     if seen_tombstones > len(erased):
-        there = sum(1 for _ in vault.erased())  # counted again: one may be younger than the listing
+        there = sum(1 for _ in vault.erased())  # count again: a tombstone may be younger than the listing
         if seen_tombstones > there:
             folder = f"tombstones/{part_of(tenant)}/"
             tally.found("tombstone_missing", folder, f"{there} are there, and {seen_tombstones} were seen")
-    check_subjects(vault, objects, tally)  # first: a damaged key makes all that is under it unreadable
+    check_subjects(vault, objects, tally)  # first, because a damaged key makes everything under it unreadable
     for session in store.journal.sessions(tenant):
         if session not in altered and tally.share.holds(f"{tenant}\x00{session}"):
             key = SessionKey(tenant, session)
             try:
                 check_log(store, key, erased, tally, read_data=read_data)
-            except Damaged as error:  # the file itself
+            except Damaged as error:  # the journal's file itself is damaged
                 tally.found("journal_damaged", place(key, 0), str(error))
     seen = seen_chains(store, vault, altered)
     owners: dict[str, str] = {}
@@ -293,7 +293,7 @@ def _check_tenant(
         drains, ours = folder.startswith("sessions/"), tally.share.holds(folder)
         if drains and not ours:
             continue
-        # governed state of other shares is read too: only its links say whose the blobs of our share are
+        # governed state of other shares is read, too, because only its links name the owners of our share's blobs
         chain_tally = tally if ours else CheckTally()
         chain_tally.tell(folder)
         listed = objects.chains.get(folder, {})
@@ -308,7 +308,7 @@ def _check_tenant(
 
 
 def _check_approvals(store: Backend, tenant: str, objects: TenantObjects, tally: CheckTally) -> None:
-    """Check who is enrolled for each profile, and that people have signed what its versions say they approved."""
+    """Check the people enrolled for each profile, and that reviewers signed the approvals that its versions name."""
     for folder in sorted(objects.chains):
         if not (folder.startswith("profiles/") and folder.endswith("/versions") and tally.share.holds(folder)):
             continue
@@ -320,7 +320,7 @@ def _check_approvals(store: Backend, tenant: str, objects: TenantObjects, tally:
 
 
 def _check_versions(versions: ProfileVersions, tally: CheckTally) -> None:
-    """Check that people approved each version; one that cannot be read is found where it lies, and ends the check."""
+    """Check the approvals of each version. An unreadable version ends the check; another check reports it."""
     try:
         for number, check in versions.approval_checks():
             key = numbered(versions.folder, number)
@@ -337,7 +337,7 @@ def _check_versions(versions: ProfileVersions, tally: CheckTally) -> None:
 
 
 def _altered_rows(store: Backend, tenant: str, tally: CheckTally) -> Set[str]:
-    """Return the sessions whose log row was altered: nothing can be looked up by it."""
+    """Return the sessions whose row of logs was altered, so that their logs cannot be read by it."""
     rows = store.journal.altered(tenant)
     for session, row in rows:
         if tally.share.holds(f"{tenant}\x00{session}"):

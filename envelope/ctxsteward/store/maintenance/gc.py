@@ -1,21 +1,20 @@
-"""Collecting garbage: what nothing refers to, and what crashes have left behind, once it is older than a grace period.
+"""Collect garbage older than a grace period: unreferenced objects, and leftovers of crashes.
 
-Collected: blobs that no link names, directly or through other blobs; data keys beside the tombstone of their subject;
-compression reports whose key was destroyed; unfinished temporary files; tries of a store's conditional writes. Orphans
-are normal: a commit writes its blobs first and its manifest last, so a crash in between leaves them. A data key without
-a tombstone is never garbage: a process may hold it in memory and write under it at any time.
+Garbage is: blobs that no link names, directly or through other blobs; data keys of subjects with a tombstone;
+compression reports whose key was destroyed; unfinished temporary files; probes of a store's conditional writes. Orphans
+are normal: a commit writes its blobs first and its link last, so a crash in between leaves blobs. A data key without a
+tombstone is never garbage, because a process may have it in memory and write under it at any time.
 
-64 hex digits anywhere in a link's body, or in the content of a blob that is reached, count as a reference, so no form
-of body has to be known and no new one can be forgotten. A link that cannot be read may have referred to anything: then,
-or where the store is damaged in another way that leaves open what is referred to, `Damaged` is raised before anything
-was deleted. Nor is anything deleted on the word of a listing alone: it is held against what else is known of chains
-(`inventory.complete`), and a blob about to go against the chains that its own subject leads to. A key goes when its
-tombstone was read.
+64 hex digits anywhere in a link's body, or in the content of a reachable blob, count as a reference, so the collection
+works for every form of body. An unreadable link may have referred to anything. In that case, or if other damage hides
+references, `Damaged` is raised before anything is deleted. No listing is trusted alone: it is compared with
+other knowledge of chains (`inventory.complete`), and before a blob is deleted, the chains named by its own subject are
+read. A key is deleted only after its tombstone was read.
 
-A commit that is under way has blobs that nothing refers to yet; they are young. One case age does not cover: a commit
-finds a blob of its own already there, left by an old crash, and goes on. So what links name that have been committed
-meanwhile is looked up after deleting, and put back where it is gone, byte for byte. (A commit that found such an old
-orphan before the collection, and lands after it, must check again itself; `fsck` reports what it missed.)
+Blobs of a running commit have no reference yet, but they are young. Age does not protect one case: a commit finds that
+an old crash has left a blob with its content, and uses it. So after deleting, the links that were committed meanwhile
+are read, and deleted blobs that they name are put back byte for byte. (A commit that found such an orphan before the
+collection and lands after it must check again itself; `fsck` reports a missing blob.)
 
 Raises `StoreError`. Source: mark and sweep; the grace period of the state design.
 """
@@ -47,12 +46,12 @@ _ADDRESS = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 def addresses_in(data: bytes) -> set[str]:
-    """What could be an address in these bytes."""
+    """Return everything in these bytes that has the form of an address."""
     return {found.decode() for found in _ADDRESS.findall(data)}
 
 
 def reachable_blobs(store: Backend, found: TenantObjects, tenant: str) -> set[str]:
-    """Addresses of this tenant's blobs that are referred to. Raises `Damaged` where that cannot be known."""
+    """Return the addresses of this tenant's reachable blobs. Raises `Damaged` if they cannot be known."""
     named = set().union(*_named_by_links(store, found.chains, tenant))
     return follow(store.fresh_vault(tenant), named, found.blobs.keys())
 
@@ -60,15 +59,15 @@ def reachable_blobs(store: Backend, found: TenantObjects, tenant: str) -> set[st
 def newly_reachable(
     store: Backend, before: TenantObjects, now: TenantObjects, tenant: str, there: Iterable[str]
 ) -> set[str]:
-    """Which of `there` the links that were committed between two inventories refer to."""
-    folders = dict.fromkeys((*before.chains, *now.chains))  # whatever the second listing leaves out
+    """Return those of `there` that are reachable from links committed between two inventories."""
+    folders = dict.fromkeys((*before.chains, *now.chains))  # both, because the second listing may omit chains
     after = {folder: max(before.chains.get(folder, {0: None})) for folder in folders}
     named = set().union(*_named_by_links(store, folders, tenant, after))
     return follow(store.fresh_vault(tenant), named, there)
 
 
 def follow(vault: Vault, named: set[str], there: Iterable[str]) -> set[str]:
-    """The named ones of `there`, and those that their content names in turn."""
+    """Return the named ones of `there`, and those that their content names, recursively."""
     known = set(there)
     reached: set[str] = set()
     todo = named & known
@@ -79,7 +78,7 @@ def follow(vault: Vault, named: set[str], there: Iterable[str]) -> set[str]:
             try:
                 inside |= addresses_in(vault.get(address))
             except (Erased, ObjectMissing):
-                continue  # nobody can follow what it named
+                continue  # its references cannot be read
         todo = (inside & known) - reached
     return reached
 
@@ -95,28 +94,28 @@ def _named_by_links(
 
 DAY_SECONDS = 86_400.0
 BATCH_BLOBS = 200
-"""Blobs deleted between two looks at what has been committed meanwhile."""
+"""Number of blobs deleted between two checks for new commits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GarbageReport:
-    """What was garbage: removed, or with `dry_run` found."""
+    """The garbage that was removed, or, with `dry_run`, only found."""
 
     blobs: tuple[str, ...]
-    """Keys, as of the next four."""
+    """Keys of objects; so are `keys`, `reports` and `probes`."""
     keys: tuple[str, ...]
     reports: tuple[str, ...]
-    """Compression reports that nobody can read any more."""
+    """Compression reports whose key was destroyed."""
     probes: tuple[str, ...]
     temporaries: tuple[str, ...]
     """Paths of files."""
     bytes: int
     kept_blobs: int
-    """Something refers to them."""
+    """Number of reachable blobs."""
     young_blobs: int
-    """Nothing refers to them yet; they are younger than the grace period."""
+    """Number of unreachable blobs younger than the grace period."""
     restored: tuple[str, ...]
-    """Put back, because a commit has come to refer to them meanwhile."""
+    """Keys of blobs that were put back because a new commit refers to them."""
     dry_run: bool
 
 
@@ -129,15 +128,15 @@ def gc(
     dry_run: bool = False,
     tell: Callable[[str], object] = lambda text: None,
 ) -> GarbageReport:
-    """Remove garbage older than the grace period; `now` is Unix time, as the object store's clock has it.
+    """Remove garbage older than the grace period; `now` is Unix time by the object store's clock.
 
-    With a tenant, its blobs and keys alone, and the temporaries of the whole store.
+    With a tenant, remove only its garbage, and the temporaries of the whole store.
     """
     if not 0 <= grace_seconds < float("inf"):
         raise InputError(f"the grace period is {grace_seconds!r} s; write 0 or more, such as {DAY_SECONDS:.0f}")
     inventory = take_inventory(store.objects, store.journal.tenants(), tenant=tenant, tell=tell)
     sweep = _Sweep(store, now - grace_seconds, dry_run, tell)
-    plans = [sweep.plan(objects) for objects in inventory.tenants.values()]  # all of it before anything is deleted
+    plans = [sweep.plan(objects) for objects in inventory.tenants.values()]  # plan all before anything is deleted
     blobs = [key for plan in plans for key in sweep.blobs(plan)]
     keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
     reports = sweep.remove(info for plan in plans for info in plan.dead_reports)
@@ -161,7 +160,7 @@ def gc(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What of one tenant may go."""
+    """The garbage of one tenant."""
 
     found: TenantObjects
     tenant: str
@@ -172,7 +171,7 @@ class _Plan:
 
 
 class _Sweep:
-    """One run."""
+    """One run of the collection."""
 
     def __init__(self, store: Backend, before: float, dry_run: bool, tell: Callable[[str], object]) -> None:
         self._store, self._before, self._dry_run, self._tell = store, before, dry_run, tell
@@ -205,18 +204,18 @@ class _Sweep:
         )
 
     def _is_dead(self, vault: Vault, info: ObjectInfo) -> bool:
-        """Whether the key of a compression report was destroyed, as its tombstone says; not where that is damaged."""
+        """Return whether a report's key has a readable tombstone."""
         try:
             return vault.is_erased(key_of(info.key, self._store.objects.get(info.key)), damaged=False)
         except (Damaged, ObjectMissing, UnsupportedVersion):
             return False
 
     def _led_to(self, vault: Vault, objects: TenantObjects, reached: set[str]) -> set[str]:
-        """Folders of chains that blobs about to go may belong to, as their own subjects say."""
+        """Return the folders of chains that the subjects of old unreachable blobs name."""
         old = (address for address, info in objects.blobs.items() if address not in reached and self._is_old(info))
         entries: list[VaultBlob] = []
         for address in old:
-            with suppress(Erased, ObjectMissing, Damaged, UnsupportedVersion):  # nobody can read it any more
+            with suppress(Erased, ObjectMissing, Damaged, UnsupportedVersion):  # the blob is unreadable
                 entries.append(vault.entry(address))
         parts = {part_of(name) for entry in entries if (name := profile_in(entry.subject))}
         folders = {folder for part in parts for folder in chains_of_profile(objects.part, part)}
@@ -227,7 +226,7 @@ class _Sweep:
         return folders
 
     def blobs(self, plan: _Plan) -> list[str]:
-        """Delete orphans, a batch at a time; put back what has come to be referred to."""
+        """Delete orphans in batches, put back those that a new commit refers to, and return the removed keys."""
         removed: list[str] = []
         left = iter(plan.orphans)
         while batch := dict(islice(left, BATCH_BLOBS)):
@@ -238,7 +237,7 @@ class _Sweep:
         return removed
 
     def _collect(self, plan: _Plan, batch: dict[str, ObjectInfo]) -> set[str]:
-        """Delete these blobs, but for those that are put back; whatever goes wrong, all of them are."""
+        """Delete these blobs; put back and return those that new commits refer to. On any error put all back."""
         bodies: dict[str, bytes] = {}
         for address, info in batch.items():
             with suppress(ObjectMissing):
@@ -248,7 +247,7 @@ class _Sweep:
             for info in batch.values():
                 self._store.objects.delete(info.key)
             while fresh := self._named_meanwhile(plan, batch) - back:
-                self._put_back(batch, bodies, fresh)  # and look what they name in turn
+                self._put_back(batch, bodies, fresh)  # the next round follows their own references
                 back |= fresh
         except BaseException:
             self._put_back(batch, bodies, set(batch) - back)
@@ -265,7 +264,7 @@ class _Sweep:
     def _put_back(self, batch: dict[str, ObjectInfo], bodies: dict[str, bytes], which: set[str]) -> None:
         for address in which:
             key, body = batch[address].key, bodies.get(address)
-            if body is not None:  # occupied: its writer was quicker
+            if body is not None:  # if the key is occupied, its writer has put it again already
                 put_once(
                     self._store.objects,
                     key,

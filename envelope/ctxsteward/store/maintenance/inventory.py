@@ -1,16 +1,15 @@
-"""What lies in an object store, from one listing: by tenant, in numbers (`stats`), and name by name (`ls`).
+"""The content of an object store from one listing: objects by tenant, counts (`stats`), and names (`ls`).
 
-A tenant's folder is its percent-encoded name (`names.part_of`); only a very long name cannot be read back from it, and
-is then found among the names that the caller knows.
+A tenant's folder is its percent-encoded name (`names.part_of`). A very long name cannot be decoded from it, and is then
+searched among the names that the caller knows.
 
-A listing may leave things out, and still be answered with 200. `complete` holds it against what else is known of a
-tenant's chains, before anything is called garbage: what the journal has seen, a second listing that was asked for in
-other words, the chains that a profile's name leads to, and those that links name. Chains found in this way are added. A
-listing that contradicts itself or the journal is `StoreUnavailable`. A chain that all of these leave out cannot be told
-from one that never was.
+A listing may omit objects although its status is 200. Before anything is called garbage, `complete` compares it with
+other knowledge of a tenant's chains: the numbers that the journal has seen, a second listing with another prefix, the
+chains of each profile's name, and the chains that links name. Chains found in this way are added. A listing that
+contradicts itself or the journal raises `StoreUnavailable`. A chain that all these sources omit is not noticed.
 
-Messages are counted without reading them: a log's ordinals run on without a gap, so the last one is found by asking
-for a few. Sizes are bytes as stored.
+Messages are counted without reading all: a log's ordinals have no gaps, so the last one is found by bisection. Sizes
+are bytes as stored.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from ..objects.port import ObjectInfo, ObjectStore, is_there
 DATED_RECORDS = 200
 """Last records of a log in which a listing looks for a time."""
 PROBES = "probe/"
-"""Where a store is tried out; see `objects.s3`."""
+"""Prefix of the objects that `objects.s3` writes to test conditional writes."""
 
 FAMILIES = (
     "blobs",
@@ -53,7 +52,7 @@ FAMILIES = (
     "tombstones",
 )
 _YOUNG_SECONDS = 5.0
-"""A link that is so much younger than another may have been committed between two listings."""
+"""Age difference below which a new link may have been committed between two listings."""
 CHAIN_FAMILIES = ("facts", "profiles", "sessions", "snapshots", "steward")
 _ADDRESS = "[0-9a-f]{64}"
 _FORMS = {
@@ -74,14 +73,14 @@ _CHAINS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantObjects:
-    """Objects of one tenant; addresses map to what the listing said."""
+    """Objects of one tenant: entries of a listing by address."""
 
     part: str
     """The tenant's folder."""
     name: str | None
-    """None: too long to be read back from the folder, and not among the known names."""
+    """The tenant's name, or None if it is too long for its folder and not among the known names."""
     chains: dict[str, dict[int, ObjectInfo]] = field(default_factory=dict)
-    """By folder, by number."""
+    """Links by folder and number."""
     blobs: dict[str, ObjectInfo] = field(default_factory=dict)
     reports: dict[str, ObjectInfo] = field(default_factory=dict)
     keys: dict[str, ObjectInfo] = field(default_factory=dict)
@@ -90,10 +89,10 @@ class TenantObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """A store's objects."""
+    """The objects of a store."""
 
     tenants: dict[str, TenantObjects] = field(default_factory=dict)
-    """By folder."""
+    """Objects by the tenant's folder."""
     probes: list[ObjectInfo] = field(default_factory=list)
     foreign: list[ObjectInfo] = field(default_factory=list)
 
@@ -105,7 +104,7 @@ def take_inventory(
     tenant: str | None = None,
     tell: Callable[[str], object] = lambda text: None,
 ) -> Inventory:
-    """List the store, or one tenant's part of it; `known` are names of tenants. Costs a listing, reads no object."""
+    """List the store, or one tenant's part; `known` are names of tenants. Costs a listing and reads no object."""
     names = {part_of(name): name for name in (*known, *([tenant] if tenant is not None else []))}
     inventory = Inventory()
     prefixes = [""] if tenant is None else [f"{family}/{part_of(tenant)}/" for family in FAMILIES]
@@ -130,7 +129,7 @@ def take_inventory(
 
 
 def seen_chains(store: Backend, vault: Vault, altered: Set[str] = frozenset()) -> dict[str, int]:
-    """How far this machine's journal has seen each chain of the tenant, by folder; `altered` logs are not asked."""
+    """Return the highest link that this machine's journal has seen of each chain, by folder; skip `altered` logs."""
     families = tuple(f"{family}/{part_of(vault.tenant)}/" for family in CHAIN_FAMILIES)
     seen = {name: number for name, number in store.journal.witnessed().items() if name.startswith(families)}
     for session in set(store.journal.sessions(vault.tenant)) - altered:
@@ -142,19 +141,19 @@ def seen_chains(store: Backend, vault: Vault, altered: Set[str] = frozenset()) -
 
 
 def complete(store: Backend, listed: TenantObjects, vault: Vault, altered: Set[str] = frozenset()) -> list[str]:
-    """Add chains that the listing has left out to what was found; see the module.
+    """Add omitted chains to the listed objects, as the module's docstring describes.
 
-    Returns keys of links that the journal has seen and that are not there any more.
+    Returns the keys of links that the journal has seen and that are gone.
     """
     lost = []
     seen = seen_chains(store, vault, altered)
-    _list_again(store.objects, listed)  # behind that: somebody may have written what is seen since the first listing
+    _list_again(store.objects, listed)  # after `seen_chains`, whose links may be younger than the first listing
     for folder, number in seen.items():
         if number > max(listed.chains.get(folder, (0,))):
             lost.append(numbered(folder, number))
             if is_there(store.objects, lost[-1]):
                 raise _left_out(lost[-1])
-    for session in sorted(altered):  # how far they are drained is not known, and nobody drains them meanwhile
+    for session in sorted(altered):  # their drain mark is not known, and nobody drains them meanwhile
         folder = session_folder(vault.tenant, vault.subject_address(session))
         if look_up(store, listed, [folder]):
             raise _left_out(numbered(folder, 1))
@@ -166,18 +165,18 @@ def complete(store: Backend, listed: TenantObjects, vault: Vault, altered: Set[s
 
 
 def profiles_of(found: TenantObjects) -> list[str]:
-    """Names (encoded) of profiles that any chain is of."""
+    """Return the encoded names of all profiles with a chain."""
     return sorted({folder.split("/")[2] for folder in found.chains if not folder.startswith("sessions/")})
 
 
 def chains_of_profile(part: str, name: str) -> list[str]:
-    """Folders of chains that refer to content, and are found by a profile's name (encoded) alone."""
+    """Return the folders of a profile's chains that refer to content and have no other part than its encoded name."""
     kinds = (f"profiles/{part}/{name}/versions", f"snapshots/{part}/{name}", f"steward/{part}/{name}/nights")
     return [*kinds, f"steward/{part}/{name}/reviews", f"steward/{part}/{name}/verdicts"]
 
 
 def look_up(store: Backend, found: TenantObjects, folders: Iterable[str]) -> int:
-    """Add those of these chains that are there and were not listed; how many there were."""
+    """Add those of these chains that exist but were not listed; return their number."""
     added = 0
     for folder in folders:
         first = numbered(folder, 1)
@@ -188,7 +187,7 @@ def look_up(store: Backend, found: TenantObjects, folders: Iterable[str]) -> int
 
 
 def _list_again(objects: ObjectStore, listed: TenantObjects) -> None:
-    """Compare with a second listing: a chain never loses a link, and an old link was there the first time."""
+    """Compare with a second listing: it must have every link of the first, and no old link that the first lacks."""
     first = {info.key for links in listed.chains.values() for info in links.values()}
     newest = max((info.modified_seconds for links in listed.chains.values() for info in links.values()), default=0.0)
     for family in CHAIN_FAMILIES:
@@ -205,7 +204,7 @@ def _list_again(objects: ObjectStore, listed: TenantObjects) -> None:
 
 def _batches(store: Backend, tenant: str, nights: str) -> list[str]:
     named: dict[str, None] = {}
-    with suppress(Damaged, UnsupportedVersion):  # reported where the chain is read for its content
+    with suppress(Damaged, UnsupportedVersion):  # the check or collection of the chain's content reports it
         for link in store.chain(nights, tenant=tenant).links():
             batches = link.body.get("batches", ())
             named |= dict.fromkeys(one for one in batches if isinstance(one, str) and re.fullmatch(_ADDRESS, one))
@@ -240,13 +239,13 @@ def _is_placed(tenant: TenantObjects, family: str, rest: str, info: ObjectInfo) 
 
 
 def name_of(part: str) -> str | None:
-    """The tenant whose folder this is; None for a name too long to be read back."""
+    """Return the name of the tenant with this folder, or None if the name is too long to be decoded."""
     name = unquote(part)
     return name if not part.startswith("~") and part_of(name) == part else None
 
 
 class ObjectTotals(NamedTuple):
-    """Objects of one kind."""
+    """Number and size of the objects of one kind."""
 
     objects: int
     bytes: int
@@ -254,44 +253,44 @@ class ObjectTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """A store, or one tenant's part of it."""
+    """Counts of a store, or of one tenant's part."""
 
     tenants: int
     sessions: int
-    """In this machine's journal, as of the next two."""
+    """Sessions in this machine's journal; `messages` and `compactions` are counted there, too."""
     messages: int
-    """Own ones: what a fork shares with its parent counts once."""
+    """Messages; those that a fork shares with its parent count once."""
     compactions: int
     stored_sessions: int
-    """In the object store: those that were drained, by whichever machine."""
+    """Sessions in the object store, drained by any machine."""
     versions: int
-    """Of profiles."""
+    """Versions of profiles."""
     kinds: dict[str, ObjectTotals]
-    """By the first part of the key."""
+    """Totals by the first part of the key."""
     waiting_sessions: int
-    """With something that is not in the object store yet."""
+    """Sessions with records or manifests that wait to be drained."""
     waiting_bytes: int
     oldest_waiting: str | None
     """The session that has waited longest."""
     forgotten: int
-    """Subjects: sessions, and principals in one session each."""
+    """Forgotten subjects: sessions, and principals in one session each."""
 
 
 class ListingRow(NamedTuple):
-    """One name: an object, or a session's log in the journal."""
+    """A row of `ls`: an object, or a session's log in the journal."""
 
     name: str
     kind: str
     size: int | None
-    """Bytes of an object, records of a log; None: the log cannot be read."""
+    """Bytes of an object, or number of records of a log; None if the log cannot be read."""
     modified_seconds: float | None
-    """Of a log the newest time that its last records name; None: they name none."""
+    """Time of an object, or the newest time in a log's last records; None if they have none."""
     fault: str | None = None
-    """Why it cannot be read."""
+    """Reason why the log cannot be read."""
 
 
 def stats(store: Backend, *, tenant: str | None = None, tell: Callable[[str], object] = lambda text: None) -> Stats:
-    """Count one tenant's part of a store, or all of it. Costs a listing and a few reads a session."""
+    """Count one tenant's part of a store, or all of it. Costs a listing and a few reads per session."""
     journal = store.journal
     tenants = journal.tenants() if tenant is None else [tenant]
     keys = [SessionKey(name, session) for name in tenants for session in journal.sessions(name)]
@@ -328,7 +327,7 @@ def stats(store: Backend, *, tenant: str | None = None, tell: Callable[[str], ob
 
 
 def ls(store: Backend, prefix: str = "", *, tenant: str | None = None) -> Iterator[ListingRow]:
-    """Names that begin with `prefix`, in their order: objects by key, logs as ``journal/<tenant>/<session>``."""
+    """Yield rows whose name begins with `prefix`, sorted: objects by key, logs as ``journal/<tenant>/<session>``."""
     part = None if tenant is None else part_of(tenant)
     logs = (
         _log_row(store.journal, SessionKey(name, session))
@@ -349,12 +348,12 @@ def _log_row(journal: Journal, key: SessionKey) -> ListingRow:
     try:
         length = journal.length(key)
         return ListingRow(name, "log", length, _newest_time(journal, key, length))
-    except Damaged as error:  # of this log alone: the others are listed all the same
+    except Damaged as error:  # only this log is damaged; the others are listed all the same
         return ListingRow(name, "log", None, None, str(error))
 
 
 def _newest_time(journal: Journal, key: SessionKey, length: int) -> float | None:
-    """Return when the newest of the last records was written that names a time, in seconds."""
+    """Return the time of the newest record with a time among the last `DATED_RECORDS`, in Unix seconds."""
     for record in reversed(list(journal.read(key, max(0, length - DATED_RECORDS)))):
         event = from_record(record)
         named = event.ts if isinstance(event, MessageAppended) else None
@@ -365,7 +364,7 @@ def _newest_time(journal: Journal, key: SessionKey, length: int) -> float | None
 
 
 def _messages(journal: Journal, key: SessionKey) -> int:
-    """Messages of this log alone, by bisection over its ordinals."""
+    """Count the messages of this log alone, by bisection over its ordinals."""
     origin = fork_point(journal.read(key, 0, 1))
     first = origin.ordinal + 1 if origin else 1
 
@@ -375,7 +374,7 @@ def _messages(journal: Journal, key: SessionKey) -> int:
     step = 1
     while not is_missing(step):
         step *= 2
-    there = step // 2  # so many are, or none
+    there = step // 2  # at least this many messages exist
     return there + bisect_left(range(there + 1, step), True, key=is_missing)
 
 

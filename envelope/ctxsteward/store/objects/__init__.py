@@ -1,1 +1,1 @@
-"""Object stores: what is kept for good, behind one small port."""
+"""Object stores for lasting data, behind one small port."""

@@ -1,11 +1,11 @@
-"""`file:`: objects as files below a folder; one key, one file, the key's parts its folders.
+"""`file:`: objects as files below a folder; the path of a file is its key.
 
-A put is `create_once.create`: after a crash at any point the object is absent or whole, and once `committed` was
-answered it is there. Modified times are the file system's. Files that a crash left behind are never listed and never
-read; `temporaries` shows them, `sweep` removes old ones.
+A put is `create_once.create`: after a crash at any point the object is absent or complete, and after the answer
+`committed` it is durable. Modified times are the file system's. Temporary files that a crash left are never listed or
+read; `temporaries` yields them, `sweep` removes old ones.
 
-Raises `ObjectMissing`, `StoreUnavailable` (certainly not written: no space, no permission), `InputError` for a key
-that no store takes. Works on local file systems and on those network file systems that have hard links.
+Raises `ObjectMissing`, `StoreUnavailable` (certainly not written: no space, no permission), `InputError` for an invalid
+key. Works on local file systems and on network file systems that have hard links.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FileObjects(ObjectStore):
         self.root = root
         self._now, self._disk = now, disk
         self._durable: set[Path] = set()
-        """Folders this store has seen to: their names will survive a crash."""
+        """Folders whose names this process has made durable."""
         self._was_there = False
 
     @property
@@ -53,7 +53,7 @@ class FileObjects(ObjectStore):
         try:
             self._make_folder(path.parent)
             return "committed" if create_once.create(path, body, disk=self._disk) else "conflicted"
-        except (create_once.Unsettled, FileNotFoundError):  # not found: somebody removes this key or folder just now
+        except (create_once.Unsettled, FileNotFoundError):  # not found: another process is removing key or folder
             return "unknown"
         except OSError as error:
             raise _unavailable(path, "was not written", error) from error
@@ -83,10 +83,10 @@ class FileObjects(ObjectStore):
             raise _unavailable(path, "was not removed for good", error) from error
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     def temporaries(self) -> Iterator[Leftover]:
-        """What unfinished puts have left below the root, in no order."""
+        """Yield the temporary files below the root, in no order."""
         for folder, _, names in os.walk(self.root):
             for name in names:
                 if create_once.name_of_temporary(name) is not None:
@@ -98,7 +98,7 @@ class FileObjects(ObjectStore):
                     yield Leftover(path, status.st_size, self._now() - status.st_mtime)
 
     def sweep(self, older_than_seconds: float) -> int:
-        """Remove temporary files of at least this age; how many there were."""
+        """Remove temporary files of at least this age and return their number."""
         old = [left.path for left in self.temporaries() if left.age_seconds >= older_than_seconds]
         for path in old:
             try:
@@ -108,9 +108,9 @@ class FileObjects(ObjectStore):
         return len(old)
 
     def _check_root(self) -> None:
-        """Raise where the folder was there and is not any more: unmounted or moved away, it says of no object that it
-        is missing."""
-        was_there = self._was_there  # before the look: another thread may make the folder in between
+        """Raise `StoreUnavailable` if the root has disappeared: an unmounted or moved root does not prove that an
+        object is missing."""
+        was_there = self._was_there  # read first, because another thread may make the folder in between
         there = self.root.is_dir()
         if was_there and not there:
             raise StoreUnavailable(f"{self.root} is gone; mount it, or put it back")
@@ -126,7 +126,7 @@ class FileObjects(ObjectStore):
             self._was_there = True
 
     def _walk(self, inside: str, prefix: str, after: str) -> Iterator[ObjectInfo]:
-        """Keys below `inside`; a folder sorts by its name with its slash, so whole keys come in byte order."""
+        """Yield objects below `inside`. A folder sorts by its name and slash, so that keys come in byte order."""
         for name, entry in self._entries(inside):
             key = inside + name
             if name.endswith("/"):
@@ -141,7 +141,7 @@ class FileObjects(ObjectStore):
                 yield ObjectInfo(key, status.st_size, status.st_mtime)
 
     def _entries(self, inside: str) -> Sequence[tuple[str, os.DirEntry[str]]]:
-        """Folders (with a slash) and objects in one folder, sorted."""
+        """Return folders (with a slash) and objects in one folder, sorted."""
         folder = self.root / inside
         try:
             with os.scandir(folder) as entries:
@@ -155,7 +155,7 @@ class FileObjects(ObjectStore):
 
 
 def _listed(entry: os.DirEntry[str]) -> str:
-    """The entry's part of a key; nothing for what is no object of ours."""
+    """Return the entry's part of a key, or "" if it is not an object or a folder of objects."""
     if entry.is_dir(follow_symlinks=False):
         return f"{entry.name}/" if is_key(f"{entry.name}/x") else ""
     return entry.name if is_key(entry.name) and entry.is_file(follow_symlinks=False) else ""

@@ -13,7 +13,7 @@ from .port import ObjectInfo, ObjectStore, PutOutcome
 
 
 class MemoryObjects(ObjectStore):
-    """An `ObjectStore`; the double for tests."""
+    """An `ObjectStore` in memory; also the double in tests."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
@@ -51,4 +51,4 @@ class MemoryObjects(ObjectStore):
             self._objects.pop(checked_key(key), None)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""

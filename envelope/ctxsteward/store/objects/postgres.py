@@ -1,11 +1,11 @@
-"""`postgresql://…`: objects in a table of a PostgreSQL database; one row, one object.
+"""`postgresql://…`: objects in a table of a PostgreSQL database, one row per object.
 
-A put is one `INSERT` that does nothing where the key is taken; a lost connection leaves it `unknown`. Keys compare by
-bytes (``COLLATE "C"``), and a listing is read a page at a time, each page from behind the last key of the one before.
-Modified times are the server's. Data keys (``keys/``) lie in a part of their own, which `PostgresJournal.scrub` writes
-anew after one was destroyed.
+A put is one `INSERT` that does nothing if the key is taken; after a lost connection it is `unknown`. Keys compare by
+bytes (``COLLATE "C"``). A listing is read in pages, each from the last key of the previous page on. Modified times are
+the server's. Data keys (``keys/``) are in a partition of their own, which `PostgresJournal.scrub` rewrites after one
+was destroyed.
 
-Raises `ObjectMissing`, `StoreUnavailable`, `InputError` for a key that no store takes.
+Raises `ObjectMissing`, `StoreUnavailable`, `InputError` for an invalid key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .port import ObjectInfo, ObjectStore, PutOutcome
 
 PAGE_OBJECTS = 1000
 _END = "\x7f"
-"""Sorts behind all that a key may hold."""
+"""Character that sorts after every character of a key."""
 _PUT = "INSERT INTO objects (key, body) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING 1"
 _LIST = """
 SELECT key, octet_length(body), extract(epoch FROM modified)::double precision FROM objects
@@ -36,7 +36,7 @@ INSERT INTO unscrubbed SELECT 'objects_keys', '', '' FROM gone WHERE part LIKE '
 
 
 class PostgresObjects(ObjectStore):
-    """An `ObjectStore` beside a `PostgresJournal`, over the same connections."""
+    """An `ObjectStore` that shares its connections with a `PostgresJournal`."""
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
@@ -50,7 +50,7 @@ class PostgresObjects(ObjectStore):
         try:
             return "committed" if self._database.attempt(_PUT, (key, body)) else "conflicted"
         except psycopg.Error as error:
-            if is_lost(error) or error.sqlstate in ("55P03", "57014"):  # a lock, or time
+            if is_lost(error) or error.sqlstate in ("55P03", "57014"):  # lock timeout, statement timeout
                 return "unknown"
             raise self._unavailable(self._database.error(error)) from error
 

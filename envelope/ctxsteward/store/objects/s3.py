@@ -1,16 +1,16 @@
-"""`s3://`: objects in a bucket, over boto3; the only module that imports it.
+"""`s3://`: objects in a bucket, over boto3. No other module imports boto3.
 
-A put is one request with ``If-None-Match: *`` and one attempt: the SDK's own retry turns a lost answer into a 412, so
-the loop that repeats a put is outside, where the answer can be told from somebody else's. Reads, lists and deletes use
-the SDK's standard retries. Every body is sent with a CRC-32 in a header, which the server checks and keeps and the SDK
-checks again on reading, beside the length. (ETags are no digest under every encryption, so they are not compared.)
+A put is one request with ``If-None-Match: *`` and one attempt. The SDK's own retry would turn a lost answer into a 412;
+so `put_once` repeats a put, because it can distinguish our object from another writer's. Reads, lists and deletes use
+the SDK's standard retries. Every body is sent with a CRC-32 in a header. The server checks and stores it, and the SDK
+checks it on reading, with the length. (ETags are not compared, because under some encryptions they are no digest.)
 
-Between us and S3 there may be something else: a captive portal, a proxy's error page, a balancer without a server.
-Only what S3 answers counts (`_check_answer`). Anything else leaves a put `unknown`, is no object, no listing, and no
-proof that something is missing. A delete is done when the object is then seen to be gone.
+A captive portal, a proxy or a load balancer without a server may answer instead of S3. Only an answer in S3's form
+counts (`_check_answer`). Any other answer makes a put `unknown`, and is neither an object, nor a listing, nor proof
+that an object is missing. A delete succeeds only when a read then finds the object gone.
 
-Tried with moto and ministack. An endpoint that takes the header and overwrites all the same would lose commits
-silently: `probe` finds it out. Directory buckets do not list in order and are refused by `list`.
+Tested with moto and ministack. An endpoint that accepts the header but overwrites would silently lose commits; `probe`
+detects it. Directory buckets do not list in byte order; `list` refuses them.
 
 Raises `ObjectMissing`, `StoreUnavailable`, `Damaged`; `InputError` for a bad URI, a missing boto3, or an endpoint that
 overwrites. Times in seconds. Source: Amazon S3 User Guide, "conditional writes": 412 = occupied, 409 = try again.
@@ -46,12 +46,12 @@ READ_TIMEOUT_SECONDS = 5.0
 READ_ATTEMPTS = 3
 MAX_CONNECTIONS = 32
 MAX_EMPTY_PAGES = 1000
-"""Of a listing, one after the other: a page may hold nothing where much was deleted, but there must be an end to it."""
+"""Most consecutive empty pages of a listing: pages can be empty after many deletes, but the listing must end."""
 PROBE_FOLDER = "probe/"
 
 
 class _Foreign(sdk.BotoCoreError):  # type: ignore[misc]  # boto3 ships no types
-    """An answer that S3 does not give."""
+    """The error for an answer that does not come from S3."""
 
     fmt = "not the answer of an S3 endpoint ({what})"
 
@@ -75,7 +75,7 @@ _PASSING_CODES: Final = (
     "XAmzContentChecksumMismatch",
     "IncompleteBody",
 )
-"""Refusals of this attempt, not of the request."""
+"""Errors of one attempt, not of the request; a repeat can succeed."""
 _CREDENTIALS_HINT = "check the credentials that boto3 finds"
 _HINTS: Final = {
     "NoSuchBucket": "make the bucket, or correct the URI",
@@ -115,7 +115,7 @@ class S3Objects(ObjectStore):
         forking.renew_in_child(self)
 
     def forked(self) -> None:
-        """The parent's connections are its own: two processes on one would read each other's answers."""
+        """Drop the parent's connections: two processes on one connection would read each other's answers."""
         self._clients = None
 
     @property
@@ -123,7 +123,7 @@ class S3Objects(ObjectStore):
         return self._own()[1]
 
     def _own(self) -> tuple[Any, Any]:
-        """This process's clients: for conditional writes, and for all else."""
+        """Return this process's two clients: for conditional writes, and for everything else."""
         clients = self._clients
         if clients is None:
             with self._making:
@@ -132,7 +132,7 @@ class S3Objects(ObjectStore):
 
     @classmethod
     def open(cls, uri: str, **more: Any) -> S3Objects:
-        """The store at a URI (see `s3_location`); `more` are the arguments of the class."""
+        """Open the store at a URI (see `s3_location`); `more` are arguments of the class."""
         return cls(S3Location.parse(uri), **more)
 
     @property
@@ -164,7 +164,7 @@ class S3Objects(ObjectStore):
         name = self._name(key)
         with self._asking(key):
             answer = self._reads.get_object(Bucket=self.location.bucket, Key=name)
-            with closing(answer["Body"]) as stream:  # as its own context it would skip the checks
+            with closing(answer["Body"]) as stream:  # the stream's own context manager skips the checks
                 body: bytes = stream.read()
             return body
 
@@ -176,7 +176,7 @@ class S3Objects(ObjectStore):
             for page in self._pages("list_objects_v2", folder + prefix, **query):
                 for entry in page.get("Contents", ()):
                     key = entry["Key"].removeprefix(folder)
-                    if key <= after or not is_key(key):  # not every endpoint knows StartAfter
+                    if key <= after or not is_key(key):  # some endpoints ignore StartAfter
                         continue
                     if key <= previous:
                         raise StoreUnavailable(f"{self.location} lists {key} after {previous}; use one in byte order")
@@ -185,7 +185,7 @@ class S3Objects(ObjectStore):
 
     def delete(self, key: str) -> None:
         name, bucket = self._name(key), self.location.bucket
-        for _ in range(READ_ATTEMPTS):  # somebody may put it again meanwhile
+        for _ in range(READ_ATTEMPTS):  # another writer may put it again meanwhile
             with self._asking(key):
                 answer = self._reads.delete_object(Bucket=bucket, Key=name)
                 marker = answer.get("VersionId")
@@ -207,9 +207,9 @@ class S3Objects(ObjectStore):
             client.close()
 
     def probe(self) -> None:
-        """Find out, by writing one small object twice, whether the endpoint keeps the first; the object is removed.
+        """Write one small object twice to check that the endpoint keeps the first, then delete it.
 
-        Raises `InputError` where it does not: never use it. Raises `StoreUnavailable` where it cannot be asked now.
+        Raises `InputError` if it does not: never use it. Raises `StoreUnavailable` if the check is not possible now.
         """
         key = f"{PROBE_FOLDER}{secrets.token_hex(16)}"
         try:
@@ -234,7 +234,7 @@ class S3Objects(ObjectStore):
         return self.location.folder + checked_key(key)
 
     def _versions(self, name: str, *, needed: bool) -> tuple[str, ...]:
-        """Version ids of an object, markers of deletion too; none where the endpoint has no versions."""
+        """Return the ids of an object's versions and delete markers; empty if the endpoint has no versions."""
         ids = []
         try:
             for page in self._pages("list_object_versions", name):
@@ -246,7 +246,7 @@ class S3Objects(ObjectStore):
         return tuple(ids)
 
     def _pages(self, operation: str, prefix: str, **query: str) -> Iterator[dict[str, Any]]:
-        """The pages of a listing, each with what was asked for and a way on, unless it is the last."""
+        """Yield the pages of a listing; raise `_Foreign` for a page that does not fit the request."""
         bucket, empty = self.location.bucket, 0
         for page in self._reads.get_paginator(operation).paginate(Bucket=bucket, Prefix=prefix, **query):
             entries = [*page.get("Contents", ()), *page.get("Versions", ()), *page.get("DeleteMarkers", ())]
@@ -258,7 +258,7 @@ class S3Objects(ObjectStore):
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
-        """Turn what goes wrong in reading, listing and deleting into our errors."""
+        """Turn the SDK's errors of reads, listings and deletes into ours."""
         try:
             yield
         except sdk.FlexibleChecksumError as error:
@@ -274,7 +274,7 @@ class S3Objects(ObjectStore):
 
 
 def _clients(session: Any, location: S3Location, timeouts: tuple[float, float], read_attempts: int) -> tuple[Any, Any]:
-    """One for conditional writes, which are never repeated by the SDK, and one for all else."""
+    """Make one client for conditional writes, which the SDK never repeats, and one for everything else."""
     session = session or boto3.Session()
     puts = _client(session, location, timeouts, attempts=1)
     return puts, _client(session, location, timeouts, attempts=read_attempts)
@@ -287,7 +287,7 @@ def _client(session: Any, location: S3Location, timeouts: tuple[float, float], *
         retries={"total_max_attempts": attempts, "mode": "standard"},
         signature_version="s3v4",  # conditional writes need it
         s3={"addressing_style": "path" if location.path_style else "auto"},
-        request_checksum_calculation="when_required",  # ours is sent in a header; trailers fail on many endpoints
+        request_checksum_calculation="when_required",  # our checksum is in a header; trailers fail on many endpoints
         response_checksum_validation="when_supported",
         max_pool_connections=MAX_CONNECTIONS,
     )
@@ -302,17 +302,17 @@ _ROOT = re.compile(rb"\s*(?:<\?xml[^>]{0,200}\?>)?\s*<([A-Za-z]{1,40})[\s>/]")
 
 
 def _check_answer(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
-    """Raise `_Foreign` for an answer to one of our requests that S3 does not give; called with each, as it comes in.
+    """Raise `_Foreign` for an answer that S3 would not give; the SDK calls this for each raw answer.
 
     Amazon S3 API Reference: PutObject is 200 with an ETag and no body, GetObject 200 with ETag, Last-Modified and
-    Content-Length, DeleteObject 204 (elsewhere 200) without a body, a listing 200 with its own root element, a refusal
-    an ``Error`` element. Answers of 500 and more are for the SDK's retries, whoever gave them.
+    Content-Length, DeleteObject 204 (other endpoints 200) without a body, a listing 200 with its own root element, an
+    error an ``Error`` element. An answer of 500 or more passes, from any sender: the SDK retries it.
     """
     operation, status = operation_model.name, response_dict["status_code"]
     headers, body = response_dict["headers"], response_dict["body"]
     allowed = (200, 204) if operation == "DeleteObject" else (200,)
     if 300 <= status < 500:
-        # a condition that failed is read back in any case, and 304 has no body
+        # 412 needs no check, because `put_once` reads the object back; 304 has no body
         fits = status in (304, 412) or operation.startswith("Head") or _root_of(body) == "Error"
     elif status not in allowed:
         fits = status >= 500
@@ -320,23 +320,23 @@ def _check_answer(operation_model: Any, response_dict: dict[str, Any], **_: Any)
         fits = bool(headers.get("ETag")) and not body.strip()
     elif operation == "GetObject":
         named = all(headers.get(name) for name in ("ETag", "Last-Modified", "Content-Length"))
-        fits = named and not str(headers.get("Content-Type")).startswith("text/html")  # nothing of ours is stored so
+        fits = named and not str(headers.get("Content-Type")).startswith("text/html")  # none of our objects is HTML
     elif operation == "DeleteObject":
         fits = not body.strip()
     else:
-        fits = operation not in _ROOTS or _root_of(body) in (_ROOTS[operation], "Error")  # the SDK knows a late error
+        fits = operation not in _ROOTS or _root_of(body) in (_ROOTS[operation], "Error")  # S3 may send an error as 200
     if not fits:
         raise _Foreign(what=f"{status} to {operation}, {headers.get('Content-Type', 'no content type'):.60}")
 
 
 def _root_of(body: object) -> str:
-    """Name of an XML document's first element; empty for anything else."""
+    """Return the name of an XML document's root element, or "" for anything else."""
     found = _ROOT.match(body) if isinstance(body, bytes) else None
     return found[1].decode() if found else ""
 
 
 def _wrong_with(page: dict[str, Any], bucket: str, prefix: str, entries: list[dict[str, Any]]) -> str:
-    """What makes a page no answer to what was asked; empty: nothing does."""
+    """Return the reason why a page does not fit the request, or ""."""
     token = page.get("NextContinuationToken")
     if "IsTruncated" not in page:
         return "a listing that does not say whether there is more"
@@ -353,7 +353,7 @@ def _wrong_with(page: dict[str, Any], bucket: str, prefix: str, entries: list[di
 
 
 def _outcome_of(error: Exception) -> PutOutcome | None:
-    """What a failed put means; None: it certainly did not land, and the same request never will."""
+    """Return the outcome of a failed put, or None if it certainly did not land and a repeat cannot succeed."""
     if isinstance(error, _NEVER_SENT):
         return None
     if not isinstance(error, sdk.ClientError):
@@ -370,7 +370,7 @@ def _code(error: Exception) -> str:
 
 
 def _line(error: Exception) -> str:
-    """What it says, on one line."""
+    """Return the error's message on one line."""
     text = str(error)
     if isinstance(error, sdk.ClientError):
         said = error.response.get("Error", {})

@@ -1,7 +1,7 @@
-"""Where an S3 store lies: ``s3://bucket/prefix?endpoint=…&region=…&path_style=1&sse=…&sse_kms_key_id=…``.
+"""The URI of an S3 store: ``s3://bucket/prefix?endpoint=…&region=…&path_style=1&sse=…&sse_kms_key_id=…``.
 
-Every query key is optional; what is not said comes from boto3's own configuration. Secrets have no place here: they
-come from boto3's credential chain. Raises `InputError`.
+Every query key is optional; boto3's own configuration has the defaults. The URI has no secrets: they come from boto3's
+credential chain. Raises `InputError`.
 
 >>> place = S3Location.parse("s3://team-state/ctx?endpoint=http://127.0.0.1:9000&path_style=1")
 >>> place.bucket, place.folder, place.endpoint, place.path_style
@@ -22,19 +22,19 @@ from ..names import checked_prefix
 QUERY_KEYS = ("endpoint", "region", "path_style", "sse", "sse_kms_key_id")
 ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 MAX_PREFIX_CHARS = 200
-"""With a key of ours it still fits the 1,024 bytes of an S3 key."""
+"""Most characters of the prefix; with one of our keys it fits the 1,024 bytes of an S3 key."""
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]")
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class S3Location:
-    """A bucket, a folder in it, and how to get there."""
+    """A bucket, a folder in it, and the settings to reach it."""
 
     uri: str
     bucket: str
     folder: str
-    """What all keys begin with: empty, or ends in a slash."""
+    """Prefix of all keys: empty, or with a slash at its end."""
     endpoint: str | None = None
     region: str | None = None
     path_style: bool = False
@@ -45,7 +45,7 @@ class S3Location:
     def parse(cls, uri: str) -> S3Location:
         try:
             parts = urlsplit(uri)
-        except ValueError:  # brackets that are no IPv6 address
+        except ValueError:  # brackets around something else than an IPv6 address
             raise _refused(uri, "it is no URI", "write s3://BUCKET/PREFIX") from None
         if parts.scheme != "s3" or not _BUCKET.fullmatch(parts.netloc) or parts.fragment:
             raise _refused(uri, "it is not s3://BUCKET or s3://BUCKET/PREFIX", "correct it")
@@ -75,7 +75,7 @@ class S3Location:
         )
 
     def __str__(self) -> str:
-        """For messages: the place, and the endpoint where it is not Amazon's."""
+        """Return bucket, folder, and an endpoint other than Amazon's, for messages."""
         place = f"s3://{self.bucket}/{self.folder}".removesuffix("/")
         return f"{place} at {self.endpoint}" if self.endpoint else place
 
@@ -84,7 +84,7 @@ def _query(uri: str, text: str) -> dict[str, str]:
     pairs = parse_qsl(text, keep_blank_values=True)
     for name, value in pairs:
         if name not in QUERY_KEYS:
-            # what has no value may be a secret whose key was left out
+            # text without a value may be a secret whose key was left out
             shown = f"{name!r:.40}" if value and "@" not in name else "without a value"
             raise _refused(uri, f"unknown query key {shown}", f"the allowed ones are {', '.join(QUERY_KEYS)}")
         if not value:
@@ -97,7 +97,7 @@ def _query(uri: str, text: str) -> dict[str, str]:
 def _is_endpoint(text: str) -> bool:
     try:
         parts = urlsplit(text)
-    except ValueError:  # brackets that are no IPv6 address
+    except ValueError:  # brackets around something else than an IPv6 address
         return False
     return (
         parts.scheme in ("http", "https")

@@ -1,1 +1,1 @@
-"""Profiles, their versions and meta records: what people approve before a session is shown it."""
+"""Profiles, their versions and meta records: governed text that people approve before sessions show it."""

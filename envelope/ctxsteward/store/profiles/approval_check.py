@@ -1,17 +1,17 @@
-"""Whether the approvals that a version names were given: checked when it is committed, and whenever a store is checked.
+"""Check the approvals that a version names: when it is committed, and whenever a store is checked.
 
-An approval is the address of a verdict in the log of reviews, `steward/<tenant>/<profile>/reviews/` (the steward's
-`release.approvals` writes it). It counts for a version where
+An approval names a link in the log of reviews, `steward/<tenant>/<profile>/reviews/` (the steward's
+`release.approvals` writes it). It counts for a version if
 
-    the link is there and is a verdict, "approve", by this person and of this time;
-    it is signed with a key that the person has, or had, as a reviewer enrolled in the store (`people`);
-    it is about this text, made from the version before, by this author: a verdict names all three by one address;
-    the person is not the author, and counts once;
+    the link is there and is a verdict "approve" by this person at this time;
+    it is signed with a present or past key of this person as a reviewer enrolled in the store (`people`);
+    it is about this text, made from the previous version, by this author: one address in the verdict covers all three;
+    the person is not the author, and was not counted before;
     it had not expired.
 
-A version needs one such approval, two where it touches a locked entry, and as many as were asked for when the change
-was put before people. A version that was committed before people were enrolled in the store may name people whose keys
-were never stored: that is told apart (`unknown`), because nothing can be checked there but the log.
+A version needs one such approval, two if it touches a locked entry, and as many as the request for reviews asked for.
+If a version was committed before people were enrolled in the store, the keys of its reviewers may never have been
+stored. Such reviewers are reported separately (`unknown`), because only the log can be checked then.
 
 Source: the state design (trust is raised by a signed approval of a person, and by nothing else).
 """
@@ -35,14 +35,14 @@ from .version_codec import canonical, stored_blocks
 
 REVIEW_PURPOSE = b"ctxsteward review 1"
 REVIEW_FIELDS = ("challenger", "verdict", "who", "when", "expires", "note")
-"""Fields of a verdict that are signed."""
+"""Signed fields of a verdict."""
 REVIEWS = "reviews"
 
 
 def challenger_address(
     key: Any, folder: str, profile: str, document: ProfileDocument, *, parent: int, author: str
 ) -> str:
-    """What a verdict on a text is signed over: the whole text, the version it was made from, and its author."""
+    """Return the address, in a signed verdict, of the whole text, its parent version and its author."""
     plain = ProfileDocument.model_validate(document.model_dump() | {"version": None, "name": profile})
     return address_of(key, folder, "challenger", canonical([parent, author, canonical_json(plain)]))
 
@@ -54,24 +54,24 @@ class ProposedVersion(NamedTuple):
     author: str
     when: str
     body: Mapping[str, Any]
-    """Its content, as stored."""
+    """Content of the version, as stored."""
     before: Mapping[str, Any] | None
-    """That of the version before; None: this is the first."""
+    """Content of the previous version, or None for the first."""
     document: ProfileDocument | None
-    """None: some of its records were erased, so that its address cannot be made again."""
+    """The whole profile, or None if records were erased, so that its address cannot be computed again."""
 
 
 class ApprovalCheck(NamedTuple):
-    """What was found of a version's approvals."""
+    """The result of checking a version's approvals."""
 
     problems: tuple[str, ...]
-    """What is wrong, a line each; none: enough people have approved."""
+    """Problems, one line each; empty if enough people have approved."""
     unknown: tuple[str, ...]
-    """People of before anybody was enrolled, whose keys are not in the store."""
+    """Reviewers from before people were enrolled, whose keys are not in the store."""
 
 
 class ApprovalChecker:
-    """Checks approvals of one profile against its log of reviews and the people enrolled in the store."""
+    """Checker of one profile's approvals against its log of reviews and the people enrolled in the store."""
 
     def __init__(self, store: Backend, profile: str, tenant: str = "default") -> None:
         self._profile, self._tenant = profile, tenant
@@ -82,12 +82,12 @@ class ApprovalChecker:
         self._links: dict[int, Mapping[str, Any]] | None = None
 
     def was_before_people(self, number: int) -> bool:
-        """Whether this version was committed before people were enrolled in the store, or nobody is."""
+        """Return whether this version was committed before people were enrolled in the store, or nobody is enrolled."""
         enrolled = self._register.read()
         return not enrolled.is_founded or number <= enrolled.versions
 
     def check(self, version: ProposedVersion, approvals: object) -> ApprovalCheck:
-        """Check everything that the version names as an approval."""
+        """Check all approvals that the version names."""
         if not isinstance(approvals, list | tuple):
             return ApprovalCheck((f"its approvals are {type(approvals).__name__}, not a list",), ())
         enrolled = self._register.read()
@@ -115,7 +115,7 @@ class ApprovalChecker:
         return ApprovalCheck(tuple(problems), tuple(unknown))
 
     def _verdict(self, named: object) -> Mapping[str, Any] | str:
-        """Return the verdict that an approval names, or a text that says why it is missing."""
+        """Return the verdict that an approval names, or a text with the reason why there is none."""
         if not isinstance(named, Mapping):
             return f"it is {type(named).__name__}, not an object with who, when and link"
         who, link = named.get("who"), named.get("link")
@@ -153,7 +153,7 @@ class ApprovalChecker:
                 self._key, self._folder, self._profile, version.document, parent=parent, author=version.author
             )
             return address == challenger
-        # a record was erased: the request that people saw has the operator's blocks inline still
+        # a record was erased, but the request for reviews still has the operator's blocks inline
         asked = self._requests(challenger)
         blocks = stored_blocks(version.body)
         return any(
@@ -164,7 +164,7 @@ class ApprovalChecker:
         )
 
     def _unsigned(self, enrolled: PeopleRoll, version: ProposedVersion, verdict: Mapping[str, Any]) -> str | None:
-        """Why a verdict is not signed; empty where it is; None where the keys of its time are not known."""
+        """Return why a verdict is not signed, "" if it is, or None if the keys of that time are not known."""
         who = verdict["who"]
         values = [verdict[name] for name in REVIEW_FIELDS]
         data = signed_data(REVIEW_PURPOSE, self._tenant, self._profile, values)
@@ -189,7 +189,7 @@ class ApprovalChecker:
         return [body for body in found if body.get("challenger") == challenger]
 
     def _reviews(self) -> Mapping[int, Mapping[str, Any]]:
-        """The log of reviews, read once, without links that cannot be read."""
+        """Return the readable links of the log of reviews, which is read once."""
         if self._links is None:
             links = self._chain.readable()
             self._links = {link.number: link.body for link in links if not isinstance(link, Damaged)}
@@ -197,7 +197,7 @@ class ApprovalChecker:
 
 
 def touches_locked(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether a locked entry of either was changed, added, moved or removed."""
+    """Return whether a locked entry of either version was changed, added, moved or removed."""
     old, new = _locked(before), _locked(after)
     return any(old.get(name) != new.get(name) for name in {*old, *new})
 
@@ -212,7 +212,7 @@ def _locked(body: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
 
 
 def _moment(when: str) -> datetime | None:
-    """Return the time in UTC where it names no zone, or None if it cannot be read."""
+    """Parse an ISO 8601 time, in UTC if it has no zone; return None if it is invalid."""
     try:
         moment = datetime.fromisoformat(when)
     except ValueError:

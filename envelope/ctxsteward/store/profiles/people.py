@@ -1,17 +1,17 @@
-"""The public keys of the people of a profile, kept in the store, and who answers for each of them.
+"""The public keys of the people of a profile, stored in a chain, and the reviewer who vouched for each.
 
     steward/<tenant>/<profile>/people/   chain of
       {"kind": "founded", "salt", "people": {name: {"roles", "key"}}, "spent": [key], "versions"}
       {"kind": "enrolled", "who", "roles", "key", "replaces", "by", "signature"}
       {"kind": "removed", "who", "key", "by", "signature"}
 
-The first link is written when people are first needed, from the file of actors that the operator configured then. From
-then on the file alone decides nothing: a person is added, removed, or given another key or role by the signature
-of a reviewer who is enrolled. The link says how many versions the profile had when its people were enrolled
-(`versions`); approvals of earlier versions may be by people whose keys were never stored.
+The first link is written when people are first needed, from the file of actors that the operator has configured. After
+that the file alone changes nothing: to add or remove a person, or to change a key or role, needs the signature of an
+enrolled reviewer. The first link also has the number of versions that the profile had then (`versions`). People whose
+keys were never stored may have approved those versions.
 
-A statement is signed over the key that it replaces, a signature is taken once, and a key that was replaced or removed
-(`spent`) is never enrolled again, so an old statement cannot be repeated.
+A statement's signature covers the key that it replaces. A signature is accepted once, and a key that was replaced or
+removed (`spent`) is never enrolled again. So an old statement cannot be repeated.
 
 Raises `Unapproved`, and what `Chain` raises. Source: the state design (trust is raised by a signature of a person).
 """
@@ -38,7 +38,7 @@ REVIEWER = "reviewer"
 
 
 class EnrolledPerson(NamedTuple):
-    """A person as the store knows them."""
+    """The roles and the public key of an enrolled person."""
 
     roles: tuple[str, ...]
     key: str
@@ -46,43 +46,43 @@ class EnrolledPerson(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonStatement:
-    """What a reviewer signs about a person: `key` None says that they are removed."""
+    """A reviewer's signed statement about a person; `key` None removes the person."""
 
     who: str
     roles: tuple[str, ...]
     key: str | None
     replaces: str | None
-    """The key that the person had before; None: the person is new."""
+    """The person's previous key, or None for a new person."""
     by: str
     signature: str
 
     def is_signed_with(self, key: str, salt: str) -> bool:
-        """Whether this key has signed the statement, in the file with this salt."""
+        """Return whether this key has signed the statement, for the file of actors with this salt."""
         return is_signed(key, self.signature, statement_data(salt, self.who, self.roles, self.key, self.replaces))
 
 
 def statement_data(salt: str, who: str, roles: Iterable[str], key: str | None, replaces: str | None) -> bytes:
-    """The bytes of a statement about a person.
+    """Return the signed bytes of a statement about a person.
 
-    The salt of the file of actors stands in the place of a tenant: one file serves several tenants and profiles.
+    The salt of the file of actors replaces the tenant in them, because one file serves several tenants and profiles.
     """
     return signed_data(PURPOSE, salt, "", [who, sorted(roles), key, replaces])
 
 
 class PeopleRoll:
-    """Everybody who is or was enrolled, as the links of the chain say it, each link checked."""
+    """Everybody who is or was enrolled, read from the links of the chain, each link checked."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.now: dict[str, EnrolledPerson] = {}
         self.keys: dict[str, list[str]] = {}
-        """Every key that a person had as a reviewer, by name."""
+        """All keys that a person had as a reviewer, by name."""
         self.spent: set[str] = set()
         """Keys that were replaced or removed."""
         self.signatures: set[str] = set()
-        """Of the statements that were taken."""
+        """Signatures of the accepted statements."""
         self.versions: int = 0
-        """How many versions the profile had when its people were enrolled."""
+        """Number of versions that the profile had when its people were enrolled."""
         self.salt: str = ""
 
     @property
@@ -90,7 +90,7 @@ class PeopleRoll:
         return bool(self.salt)
 
     def take(self, link: Link) -> None:
-        """Apply a link; raises `Damaged` where it is not signed by a reviewer of then."""
+        """Apply a link. Raises `Damaged` if no reviewer enrolled before it has signed it."""
         where, body = numbered(self.folder, link.number), link.body
         if body.get("schema_version") != PEOPLE_VERSION:
             raise UnsupportedVersion(where, body.get("schema_version"), PEOPLE_VERSION)
@@ -106,7 +106,7 @@ class PeopleRoll:
             raise Damaged(f"{where}: it is no statement about people ({error})") from error
 
     def obstacle(self, statement: PersonStatement) -> str | None:
-        """Return why a statement does not hold, or None if it holds."""
+        """Return why a statement is not valid, or None if it is valid."""
         who = statement.who
         if statement.signature in self.signatures:
             return f"the statement about {who!r} was taken before"
@@ -130,7 +130,7 @@ class PeopleRoll:
         return None if alike is None else f"{who!r} looks like {alike!r}"
 
     def take_over(self, statements: Iterable[PersonStatement]) -> list[PersonStatement]:
-        """Apply the statements that hold and were not taken before; return them in an order in which they hold."""
+        """Apply the valid statements that were not accepted before; return them in an order in which they are valid."""
         waiting = [one for one in statements if one.signature not in self.signatures]
         taken: list[PersonStatement] = []
         while (sound := next((one for one in waiting if self.obstacle(one) is None), None)) is not None:
@@ -163,7 +163,7 @@ class PeopleRoll:
 
 
 def statement_of(body: Mapping[str, Any]) -> PersonStatement:
-    """The statement of a link."""
+    """Return the statement in a link's body."""
     removed = body["kind"] == "removed"
     return PersonStatement(
         who=body["who"],
@@ -176,7 +176,7 @@ def statement_of(body: Mapping[str, Any]) -> PersonStatement:
 
 
 class PeopleRegister:
-    """The chain of one profile."""
+    """The chain of people of one profile."""
 
     def __init__(self, store: Backend, profile: str, tenant: str = "default") -> None:
         self.folder: str = steward_folder(tenant, profile, "people")
@@ -184,13 +184,13 @@ class PeopleRegister:
         self._key = store.keys.address_key(tenant)
 
     def read(self) -> PeopleRoll:
-        """Everybody, every link checked; raises `Damaged` where a link is not signed as it must be."""
+        """Read the roll and check every link. Raises `Damaged` for a link that is not properly signed."""
         return self._read()[0]
 
     def found(
         self, salt: str, people: Mapping[str, EnrolledPerson], *, versions: int, spent: Iterable[str] = ()
     ) -> PeopleRoll:
-        """Enrol the first people; where some are enrolled already, nothing is written."""
+        """Enrol the first people; write nothing if some are enrolled already."""
         enrolled, last = self._read()
         if enrolled.is_founded:
             return enrolled
@@ -202,7 +202,7 @@ class PeopleRegister:
         return self.read()
 
     def state(self, statement: PersonStatement) -> PeopleRoll:
-        """Write a statement down, where it holds; raises `InputError` that says why it does not."""
+        """Commit a valid statement. Raises `InputError` with the reason if it is not valid."""
         while True:
             enrolled, last = self._read()
             why = enrolled.obstacle(statement)
@@ -224,9 +224,9 @@ class PeopleRegister:
         return enrolled, last
 
     def _append(self, after: Link | None, body: Mapping[str, Any]) -> bool:
-        """Commit a link; False where another writer was first.
+        """Commit a link; return False if another writer was first.
 
-        The id of the commit follows from the link before and the body, so a try that is repeated commits once.
+        The commit id is a function of the previous link and the body, so a repeated attempt commits once.
         """
         whole = {"schema_version": PEOPLE_VERSION, **body}
         data = canonical([after.mac if after else "", whole])

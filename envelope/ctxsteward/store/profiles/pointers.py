@@ -1,4 +1,4 @@
-"""Pointers (``s-42§128``) from a record of meta, or a fact, to what was said: whether they can be read.
+"""Resolve pointers (``s-42§128``) from a meta record or a fact to the originals that it cites.
 
 Raises `StoreUnavailable`.
 """
@@ -16,15 +16,15 @@ from ctxsteward.schemas import ContextError, StoreUnavailable
 from .versions import ProfileVersions
 
 Resolves = Callable[[str], bool]
-"""Whether what a pointer names can be read."""
+"""Return whether the original of a pointer can be read."""
 Cites = Callable[[str, str], bool]
-"""Whether a message (session and ``§128``) was harvested, and can be read still."""
+"""Return whether a message (session and ``§128``) was harvested and can still be read."""
 
 _PLACE = re.compile(r"[1-9][0-9]{0,11}(?:\.[1-9][0-9]{0,3})?")
 
 
 class Sessions(Protocol):
-    """The part of a store that proposals need: sessions to resolve pointers in, and versions of profiles."""
+    """The part of a store that proposals need: sessions with the originals of pointers, and versions of profiles."""
 
     def profiles(self, name: str, *, tenant: str) -> ProfileVersions: ...
 
@@ -34,13 +34,13 @@ class Sessions(Protocol):
 
 
 class PointerSource(Protocol):
-    """A session's log as it is now: `resolve` gives what a pointer names, None where it names nothing."""
+    """A session's current log. `resolve` returns the original of a pointer, or None if there is none."""
 
     def resolve(self, pointer: str) -> object: ...
 
 
 def resolver(sessions: Sessions, tenant: str, harvested: Cites = lambda session, ref: False) -> Resolves:
-    """Whether the store's sessions hold what a pointer (``s-42§128``) names, or `harvested` has it."""
+    """Return a function that says whether a pointer's original is in the store's sessions or in `harvested`."""
 
     @cache
     def resolves(pointer: str) -> bool:
@@ -57,7 +57,7 @@ def resolver(sessions: Sessions, tenant: str, harvested: Cites = lambda session,
             )
         except StoreUnavailable:
             raise
-        except ContextError:  # forgotten, damaged, or not there
+        except ContextError:  # forgotten, damaged or missing
             return False
 
     return resolves

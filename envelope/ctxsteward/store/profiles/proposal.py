@@ -1,18 +1,18 @@
-"""A change that a person proposes: a profile file, or one entry, over what is in force.
+"""A change that a person proposes to the version in force: a profile file, or one entry.
 
-    of_file    persona, policies, rails and surface as the file has them; records that people wrote as the file has
-               them; what nights have learned is carried over
-    of_entry   what is in force, with one entry of it added or replaced
+    of_file    takes persona, policies, rails, surface and people's records from the file, and keeps the records that
+               nights have learned
+    of_entry   adds or replaces one entry of the version in force
 
-A record of the file names what it rests on. Sources that do not resolve (in the store's sessions, or in what was
-harvested) are a finding, and the record stays out of the slice unless somebody vouches for it: then another person must
-agree, as with everything that a person writes. A record that is in force already is not checked again.
+A record in the file cites its sources. If a source does not resolve in the store's sessions or the harvested messages,
+there is a finding, and the record is left out unless the author vouches for it. Then another person must approve it,
+like every change by a person. A record that is in force already is not checked again.
 
-`bootstrap` makes a chain out of a file; where there is one, the file must say what is in force.
+`bootstrap` makes a chain from a file; if there is a chain already, the file must equal the version in force.
 
-Pure but for `bootstrap`. Raises `InputError`, `Unapproved`, and what `ProfileVersions` raises.
-Source: the layered-envelope design (governed slices, provenance); the state design (meta records cite what they rest
-on; text of users lies in the vault alone, so an entry is worded by whoever proposes it).
+All functions but `bootstrap` are pure. Raises `InputError`, `Unapproved`, and the errors of `ProfileVersions`.
+Source: the layered-envelope design (governed slices, provenance); the state design (meta records cite their sources;
+users' text is only in the vault, so the author of a proposal words an entry).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .text import Profile
 from .version_codec import Version
 
 Fits = Callable[[tuple[MetaRecord, ...]], bool]
-"""Whether records are no more than the slice has room for."""
+"""Return whether these records fit into the slice."""
 
 
 UNRESOLVED, NOT_IN_FORCE = "meta_source_unresolved", "meta_record_not_in_force"
@@ -38,17 +38,17 @@ NO_ROOM = "meta_record_without_room"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """What would come into force."""
+    """A profile document that would come into force."""
 
     document: ProfileDocument
     parent: int
-    """Version it was made from; 0: there is none."""
+    """Number of the version that it changes; 0 if there is none."""
     findings: tuple[Finding, ...] = ()
-    """Records that were left out, or that a person vouches for."""
+    """Findings about records that were left out, or for which a person vouches."""
 
 
 class BootstrapResult(NamedTuple):
-    """What bootstrapping a profile from a file did."""
+    """The version in force after `bootstrap`, whether it was written, and the findings."""
 
     version: Version
     written: bool
@@ -62,9 +62,9 @@ def of_file(
     vouched: Collection[str] = (),
     fits: Fits = lambda records: True,
 ) -> Proposal:
-    """The file's text over what is in force; `vouched` are ids of records that stay whatever they rest on.
+    """Propose a file's text for the version in force; `vouched` are ids of records that stay without valid sources.
 
-    Where records that people wrote need more room than there is, what was learned gives way, the least of it first.
+    If people's changed records do not fit together with learned ones, learned ones are dropped, the least one first.
     """
     unknown = sorted(set(vouched) - {record.id for record in by_people(wanted)})
     if unknown:
@@ -75,7 +75,7 @@ def of_file(
     written: list[MetaRecord] = []
     for record in wanted.meta:
         if is_claim_id(record.id):
-            standing = known.get(record.id)  # the record stands by what is in force, not by the file
+            standing = known.get(record.id)  # a learned record comes from the version in force, not from the file
             if standing is None or standing.text != record.text:
                 text = f"record {record.id} has the id of a harvested one and is not in force so"
                 text += "; it is left out: rename it"
@@ -95,7 +95,7 @@ def of_file(
                 written.append(record)
     learned = [record for record in before.meta if is_claim_id(record.id)]
     if tuple(written) != by_people(before):
-        for record in [record for record in reversed(learned) if not record.approved]:  # what people approved stays
+        for record in [record for record in reversed(learned) if not record.approved]:  # approved records stay
             if fits((*written, *learned)):
                 break
             learned.remove(record)
@@ -107,9 +107,9 @@ def of_file(
 
 
 def of_entry(head: ProfileDocument, block: str, entry: ProfileEntry) -> Proposal:
-    """What is in force with this entry, in the place of the one with its id, or behind all of its block.
+    """Propose one entry: it replaces the entry with its id, or is appended to its block.
 
-    A lock stays: who wants it off proposes a file.
+    A locked entry stays locked; only a file can remove a lock.
     """
     if block not in BLOCKS:
         raise InputError(f"{block!r:.80} is no block of a profile; write {', '.join(BLOCKS)}, and a key: persona.voice")
@@ -125,7 +125,7 @@ def of_entry(head: ProfileDocument, block: str, entry: ProfileEntry) -> Proposal
 def bootstrap(
     store: Sessions, wanted: Profile, *, who: str, why: str, when: str, tenant: str = "default"
 ) -> BootstrapResult:
-    """Make a chain of a file, or find that the file says what is in force; else raises `Unapproved`."""
+    """Make a chain from a file. If there is a chain already, raise `Unapproved` unless the file equals its head."""
     versions = store.profiles(wanted.name, tenant=tenant)
     head = versions.head()
     proposal = of_file(wanted, head.profile if head else None, resolver(store, tenant))
@@ -138,10 +138,10 @@ def bootstrap(
 
 
 def same_text(one: ProfileDocument, other: ProfileDocument) -> bool:
-    """Whether two documents say the same; their names and numbers are not looked at."""
+    """Return whether two documents have equal blocks and records; names and version numbers are ignored."""
     return all(getattr(one, name) == getattr(other, name) for name in (*BLOCKS, "meta"))
 
 
 def by_people(document: ProfileDocument) -> tuple[MetaRecord, ...]:
-    """Records that people wrote, and no night harvested."""
+    """Return the records that people wrote and no night harvested."""
     return tuple(record for record in document.meta if not is_claim_id(record.id))

@@ -1,7 +1,7 @@
-"""What a stored version says that it rests on (`promotion`), as far as it can be read.
+"""Read the `promotion` of a stored version: the reports and approvals that it rests on.
 
-The chain takes any JSON there, so another program, or a call of `ProfileVersions.commit`, may have written something
-else than the steward does. A part of another form is left out and named, so that nothing that shows a version fails.
+The chain accepts any JSON there, so another program, or a call of `ProfileVersions.commit`, may have written another
+form than the steward does. An invalid part is left out and its name reported, so that showing a version never fails.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from types import MappingProxyType
 from typing import Any
 
 UNREADABLE = "unreadable"
-"""Where the names of the parts that cannot be read stand."""
+"""Key of the list of names of invalid parts."""
 
 
 def readable_promotion(stored: object) -> dict[str, Any] | None:
-    """The parts of a promotion that can be read, and the names of the others; None where there is no promotion.
+    """Return the valid parts of a promotion and the names of the others, or None if there is no promotion.
 
     >>> readable_promotion({"level": "INFO", "canary": 5})
     {'level': 'INFO', 'unreadable': ['canary']}
@@ -60,4 +60,4 @@ _FORMS: Mapping[str, Callable[[object], bool]] = MappingProxyType(
         UNREADABLE: lambda value: False,
     }
 )
-"""By part, whether a value has its form; parts of other names may have any."""
+"""Validators by name of part; parts with other names may have any form."""

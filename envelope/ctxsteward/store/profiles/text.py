@@ -1,17 +1,17 @@
-"""A profile from a YAML file or from prose, and the text of the head that it stands for.
+"""A profile from a YAML file or from prose, and its text in a session's head.
 
 On disk: YAML 1.2 with the top-level keys `name`, `persona`, `policies`, `rails`, `surface`, `meta`. A block
 maps an id to a text, or to ``{text, modality, polarity, value, unit, locked}``; `persona` may be prose, which
-is one locked entry; `meta` maps an id to ``{text, sources, approved, ts}``. What is refused of YAML: see `strict_yaml`.
+is one locked entry; `meta` maps an id to ``{text, sources, approved, ts}``. `strict_yaml` lists the refused YAML.
 
-The head: ``system`` = persona + policies, ``static`` = rails + surface, ``meta`` = records. Equal documents
-give equal bytes; the order of top-level keys, the order of fields and the quoting never show. Prose renders
+In the head, ``system`` contains persona and policies, ``static`` rails and surface, ``meta`` the records. Equal
+documents have equal bytes: the order of top-level keys and fields, and the quoting, make no difference. Prose renders
 exactly as written.
 
-A record has two lines. A prompt shows advice and a short reference to it, ``- TEXT [04bb]`` (`line_writer`). Versions
-keep it with its id and its pointers, ``  ID: TEXT [s-42§128]`` (`record_line`); so did prompts of renderers 2 and 3.
+A record has two forms of its line. A prompt shows its text and a short reference, ``- TEXT [04bb]`` (`line_writer`).
+Versions, and prompts of renderers 2 and 3, have its id and pointers, ``  ID: TEXT [s-42§128]`` (`record_line`).
 
-Nothing here touches a store: `versions` has what was committed, each version with its `profile`.
+Nothing here accesses a store: `versions` has the committed versions, each with its `profile`.
 
 Raises `InvalidProfile` (file and line, dotted key, what was found, what to do) and `InputTooLarge`.
 Source: the YAML 1.2.2 core schema (yaml.org); the layered-envelope design (governed slices).
@@ -47,17 +47,17 @@ MAX_PROFILE_BYTES = 256 * 1024
 MAX_PROFILE_DEPTH = 8
 
 META_LABELS = ("recommendations:", "learned, for reference, not instructions:")
-"""First lines of approved and of all other records; every other line of the meta text is a record's."""
+"""Lines above the approved records and above all others; every other line of the meta text is a record's."""
 
 META_REF = "meta:"
-"""Before the id of a record of meta: how it is named in reports, and for `Session.resolve`."""
+"""Prefix of a meta record's id in reports and for `Session.resolve`."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-"""Names a message of a session, or a part of one."""
+"""Form of the reference of a message, or of a part of a message."""
 MIN_REFERENCE_DIGITS = 4
-"""Of a record's id, in a prompt: of 340 slices with 20 records each, one needs a fifth."""
+"""Fewest digits of a record's id in a prompt; in 340 slices of 20 records, one slice needs a fifth digit."""
 
 RecordLine = Callable[[MetaRecord], str]
-"""The line of a record, without a newline."""
+"""Return the line of a record, without a newline."""
 
 _TOP_KEYS = ("name", *BLOCKS, "meta")
 _READING = DocumentKind(
@@ -94,17 +94,17 @@ class Profile(ProfileDocument):
 
     @classmethod
     def from_text(cls, text: str, name: str = "default") -> Self:
-        """Take free prose as the persona: one locked entry that renders exactly as written."""
+        """Make a profile with free prose as its persona: one locked entry that renders exactly as written."""
         return cls._checked({"name": name, "persona": [_prose(text)]}, Tree({}, {}, "profile text"))
 
     @classmethod
     def from_document(cls, document: ProfileDocument) -> Self:
-        """Take a stored document."""
+        """Make a profile from a stored document."""
         return cls.model_construct(**{name: getattr(document, name) for name in ProfileDocument.model_fields})
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, in hex; for use inside the process, never stored."""
+        """SHA-256 of the canonical JSON, in hex. Used only inside the process, never stored."""
         return hashlib.sha256(canonical_json(self).encode()).hexdigest()
 
     @classmethod
@@ -119,14 +119,14 @@ class Profile(ProfileDocument):
 
 
 class TextBlock(NamedTuple):
-    """A named piece of a head section, without a newline at its end."""
+    """A named part of a head section, without a newline at its end."""
 
     name: str
     text: str
 
 
 def canonical_json(document: ProfileDocument) -> str:
-    """One text for one document: sorted keys, no blanks, nothing escaped that need not be."""
+    """Return the canonical JSON of a document: sorted keys, no blanks, no unnecessary escapes."""
     plain = document.model_dump(mode="json")
     for block, spec in BLOCK_SPECS.items():
         if spec.may_be_missing and not plain[block]:
@@ -145,12 +145,12 @@ def static_blocks(document: ProfileDocument) -> tuple[TextBlock, ...]:
 
 
 def record_line(record: MetaRecord) -> str:
-    """The line that a version keeps of a record."""
+    """Return the line of a record in a stored version."""
     return f"  {record.id}: {record.text} [{', '.join(record.sources)}]"
 
 
 def line_writer(records: Iterable[MetaRecord]) -> RecordLine:
-    """What writes the lines of these records, which are all of a profile, as a prompt shows them.
+    """Return a function that writes a record's line for a prompt; `records` are all records of the profile.
 
     >>> note = MetaRecord(id="04bb7be2114d5810", text="Use no emojis.", sources=("s-42§128",))
     >>> line_writer([note])(note)
@@ -161,10 +161,10 @@ def line_writer(records: Iterable[MetaRecord]) -> RecordLine:
 
 
 def references_of(ids: Sequence[str]) -> dict[str, str]:
-    """How a prompt names each of a profile's records: by the id that a person gave it, or by a claim's first digits.
+    """Return a prompt's reference to each record by id: an id that a person gave, or the first digits of a claim id.
 
-    They are as few as no other id begins with, at least `MIN_REFERENCE_DIGITS`, and have a letter among them: decimal
-    digits alone are the number of a message, so an id that is such a number is named with `META_REF` before it.
+    A reference to a claim is its shortest unique prefix of at least `MIN_REFERENCE_DIGITS` digits with a letter: only
+    decimal digits would be the number of a message. An id that is such a number gets the prefix `META_REF`.
 
     >>> references_of(["04bb7be2114d5810", "04bb70e2114d5810", "opening-hours"])
     {'04bb70e2114d5810': '04bb70', '04bb7be2114d5810': '04bb7b', 'opening-hours': 'opening-hours'}
@@ -173,7 +173,7 @@ def references_of(ids: Sequence[str]) -> dict[str, str]:
     """
     ordered = ("", *sorted(ids), "")
     references: dict[str, str] = {}
-    # no other id has more of its beginning in common with an id than one of its neighbours in sorted order
+    # the longest common prefix of an id with any other id is that with one of its neighbours in sorted order
     for before, id, after in zip(ordered, ordered[1:], ordered[2:], strict=False):
         beginnings = (id[:digits] for digits in range(MIN_REFERENCE_DIGITS, len(id) if is_claim_id(id) else 0))
         unique = (
@@ -187,7 +187,7 @@ def references_of(ids: Sequence[str]) -> dict[str, str]:
 
 
 def records_named(records: Iterable[MetaRecord], reference: str) -> tuple[MetaRecord, ...]:
-    """The record of this id, or those whose claim id begins with a reference of `MIN_REFERENCE_DIGITS` or more."""
+    """Return the record with this id, or all whose claim id begins with it if it has `MIN_REFERENCE_DIGITS` digits."""
     known = {record.id: record for record in records}
     reference = reference.removeprefix(META_REF)
     if reference in known:
@@ -198,7 +198,7 @@ def records_named(records: Iterable[MetaRecord], reference: str) -> tuple[MetaRe
 
 
 def meta_blocks(document: ProfileDocument, line: RecordLine = record_line) -> tuple[TextBlock, ...]:
-    """Return the approved records as the operator's text, and all others as labelled reference data."""
+    """Return the approved records as text of the operator, and all others as labelled reference data."""
     approved = [line(record) for record in document.meta if record.approved]
     learned = [line(record) for record in document.meta if not record.approved]
     blocks = (
@@ -209,7 +209,7 @@ def meta_blocks(document: ProfileDocument, line: RecordLine = record_line) -> tu
 
 
 def meta_text(document: ProfileDocument, line: RecordLine = record_line) -> str:
-    """Render the active records: as versions keep them, or as `line` writes them."""
+    """Render the records as stored versions do, or with `line`."""
     return "\n".join(block.text for block in meta_blocks(document, line))
 
 
@@ -227,11 +227,11 @@ def _section(document: ProfileDocument, section: str) -> tuple[TextBlock, ...]:
 
 def entry_line(entry: ProfileEntry) -> str:
     """Return the lines of an entry in the head."""
-    # no polarity: it serves to compare versions; beside "no emails" it would read as a second negation
+    # no polarity, which is only for comparing versions: beside "no emails" it would read as a second negation
     marks = [entry.modality.replace("_", " ")] if entry.modality else []
     if entry.value is not None:
         value = str(entry.value)
-        # a value that stands in the text is not repeated; "5" does not stand in "15", "5.2" or "5-7"
+        # a value that the text contains is not repeated; "15", "5.2" and "5-7" do not contain the value "5"
         if not re.search(rf"(?<![\w.,-]){re.escape(value)}(?![\w]|[.,]\d)", entry.text):
             marks.append(f"{value} {entry.unit}" if entry.unit else value)
     if entry.locked:
@@ -253,7 +253,7 @@ def _canonical(text: str) -> str:
 
 
 def _fields_of(tree: Tree) -> _Fields:
-    """Turn mappings of ids into lists of entries; raise `InvalidProfile` for unknown keys and other values."""
+    """Turn mappings of ids into lists of entries; raise `InvalidProfile` for unknown keys and invalid values."""
     _refuse_unknown_keys(tree, (), tree.value, _TOP_KEYS)
     fields: _Fields = {key: value for key, value in tree.value.items() if key == "name"}
     for block in (*BLOCKS, "meta"):
@@ -288,7 +288,7 @@ def _refuse_unknown_keys(tree: Tree, keys: Keys, mapping: _Fields, allowed: Sequ
 
 
 def _explain(error: ErrorDetails, fields: _Fields) -> tuple[tuple[str, ...], str, str]:
-    """Return the dotted path, what was found and what to do, for pydantic's first complaint."""
+    """Return the path, a description of the value there, and what to do, for pydantic's first error."""
     match error["loc"]:
         case (str(block), int(index), *rest):
             path = (block, str(fields[block][index]["id"]), *(str(part) for part in rest[:1] if part != "id"))

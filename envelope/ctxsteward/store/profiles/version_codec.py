@@ -1,27 +1,26 @@
-"""A version of a profile as the body of a link, and back again; and what differs between two versions.
+"""Encode a version of a profile as the body of a link, decode it, and compute the changes between two versions.
 
     {"schema_version": 1, "address": …,
-     "profile": {"name", "persona", "policies", "rails", "surface"},     inline: the operator's
+     "profile": {"name", "persona", "policies", "rails", "surface"},     inline: text of the operator
      "meta": [{"blob", "key"}], "slice": [{"text"} | {"blob", "key"}],   by reference: derived from users
      "changelog": {"who", "when", "why", "restores", "changes"},         keys and addresses only
-     "promotion": {…}}                                                   optional: what the commit rested on, likewise
+     "promotion": {…}}                                                   optional; keys and addresses only
 
-`address` is that of the profile as an envelope names it (`profile_version`). Optional fields that a later program wrote
-are ignored when read and kept when a version is committed anew; another major is refused.
+`address` is the profile's address in envelopes (`profile_version`). Optional fields of a later version of this program
+are ignored when read, and kept when a version is committed anew. Another major version is refused.
 
-Meta records are derived from what users said, so a version or a snapshot holds references to them and no text:
+Meta records are derived from users' words, so a version or a snapshot has references to them and no text:
 
-    {"blob": address of the content, "key": address of the subject whose key opens it}
+    {"blob": address of the content, "key": address of the subject whose key decrypts it}
 
     record   canonical JSON of a `MetaRecord`
-    line     the record as a version or a prompt shows it; whatever shows a slice is labels and lines, in order
+    line     the record in the form of a version or a prompt; a slice consists of labels and lines, in order
 
-In the vault each record, and each line it renders to, lies under a key of the record's own. Destroying that key
-(`Vault.destroy_key`) takes the record and all its lines with it, from every version and snapshot at once, and nothing
-else. A key belongs to one id, text and sources in one profile: approving a record keeps its key.
+In the vault, each record and its lines are encrypted under a key of the record's own. Destroying that key
+(`Vault.destroy_key`) makes the record and its lines unreadable in every version and snapshot at once, and nothing else.
+A key belongs to one id, text and sources in one profile; approving a record keeps its key.
 
-Versions differ in their parts: an entry is known again by its block and key, a meta record by its id, which no
-changelog shows.
+Between versions an entry is identified by block and key, and a meta record by its id, which changelogs do not contain.
 
 Raises `InputError`, `Erased`, `Damaged`, `UnsupportedVersion`, `ObjectMissing`, `OutcomeUnknown`, `StoreUnavailable`.
 Source: the state design (addresses, tenants, erasure; changelogs hold addresses only; text of several subjects lies
@@ -53,20 +52,20 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class RecordRef(NamedTuple):
-    """Content in the vault."""
+    """A reference to content in the vault."""
 
     blob: str
     key: str
 
 
 class MetaRecordVault:
-    """Records and lines of one profile."""
+    """The records and lines of one profile in the vault."""
 
     def __init__(self, vault: Vault, key: AddressKey, profile: str) -> None:
         self._vault, self._key, self._profile = vault, key, profile
 
     def keep_record(self, record: MetaRecord, known: frozenset[str]) -> RecordRef:
-        """Put a record into the vault, unless its address is `known` to be there; raises `Erased`."""
+        """Put a record into the vault, unless its address is among the `known` ones. Raises `Erased`."""
         return self._keep(record, "record", canonical(record.model_dump(mode="json")), known)
 
     def keep_line(self, record: MetaRecord, line: str, known: frozenset[str]) -> RecordRef:
@@ -74,7 +73,7 @@ class MetaRecordVault:
         return self._keep(record, "line", line.encode(), known)
 
     def record(self, kept: RecordRef) -> MetaRecord | None:
-        """The record again; None where it was erased. Fields of later versions are left out."""
+        """Return the record, or None if it was erased. Fields of later versions are left out."""
         data = self.content(kept)
         if data is None:
             return None
@@ -84,7 +83,7 @@ class MetaRecordVault:
             raise Damaged(f"record {kept.blob[:16]}… cannot be read by this program; upgrade ctxsteward") from error
 
     def content(self, kept: RecordRef) -> bytes | None:
-        """What was kept; None where it was erased, by whichever process."""
+        """Return the content, or None if any process has erased it."""
         self._vault.forget_secret(kept.key)
         try:
             return self._vault.get(kept.blob)
@@ -109,28 +108,28 @@ class MetaRecordVault:
 
 
 def record_subject(profile: str, record: MetaRecord) -> str:
-    """The subject whose key a record has; no session is named so."""
+    """Return the subject of a record's key; its first character is NUL, which no session id has."""
     digest = hashlib.sha256(canonical([record.text, record.sources])).hexdigest()
     return f"\x00record\x00{profile}\x00{record.id}\x00{digest}"
 
 
 def profile_in(subject: str) -> str:
-    """The profile that a subject is of: a record's, or what else governs it; empty for a session's."""
+    """Return the profile in the name of a subject of governed state, or "" for a subject of a session."""
     kind, _, rest = subject[1:].partition("\x00")
     return rest.partition("\x00")[0] if subject.startswith("\x00") and kind else ""
 
 
 def lines_of(text: str, records: Sequence[MetaRecord]) -> Iterator[tuple[str, MetaRecord | None]]:
-    """A slice line by line, each with the record it shows (None: a label); `records` are all of the profile."""
+    """Yield the lines of a slice, each with its record (None for a label); `records` are all of the profile."""
     shown = {line(record): record for line in (record_line, line_writer(records)) for record in records}
     for line in text.split("\n") if text else ():
         if line not in shown and line not in ("", *META_LABELS):
-            raise ValueError("a line of the meta slice is neither a record's nor a label")  # never kept as plain text
+            raise ValueError("a line of the meta slice is neither a record's nor a label")  # never stored as plain text
         yield line, shown.get(line)
 
 
 def references(body: object) -> Iterator[RecordRef]:
-    """Every reference in a version's or a snapshot's body, for garbage collection and checks."""
+    """Yield every reference in the body of a version or snapshot, for garbage collection and checks."""
     if isinstance(body, Mapping):
         blob, key = body.get("blob"), body.get("key")
         if isinstance(blob, str) and isinstance(key, str):
@@ -143,27 +142,27 @@ def references(body: object) -> Iterator[RecordRef]:
 
 
 def of_known_fields(model: type[M], stored: Mapping[str, Any]) -> M:
-    """The value without fields that only later programs know."""
+    """Return the stored value as a model, without fields of later versions."""
     return model(**{name: value for name, value in stored.items() if name in model.model_fields})
 
 
 def erased(kept: RecordRef, what: str) -> Finding:
-    """Says that something was left out."""
+    """Return a finding that erased content was left out."""
     text = f"{what} {kept.blob[:16]}… was erased and is left out"
     return Finding(kind="meta_record_erased", field="meta", text=text)
 
 
 def canonical(value: object) -> bytes:
-    """One text for one JSON value."""
+    """Return the canonical JSON of a value."""
     return _CANONICAL.encode(value).encode()
 
 
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
-"""Made once: a night writes some ten thousand small values."""
+"""Encoder, made once because a night writes some ten thousand small values."""
 
 
 def stored_blocks(body: Mapping[str, Any]) -> dict[BlockName, list[Any]]:
-    """Entries by block, as a version's link has them; raises `KeyError` for a block that every version has."""
+    """Return the entries in a version's link by block. Raises `KeyError` if a mandatory block is missing."""
     stored = body["profile"]
     return {block: stored.get(block, []) if BLOCK_SPECS[block].may_be_missing else stored[block] for block in BLOCKS}
 
@@ -173,18 +172,18 @@ class ProfilePart(NamedTuple):
 
     block: ChangedBlock
     identity: str
-    """What it is known by across versions."""
+    """Text that identifies the part in all versions."""
     key: str | None
-    """What the changelog calls it; None in meta."""
+    """Name of the part in the changelog; None in meta."""
     address: str
 
 
 def changes_between(before: Sequence[ProfilePart], after: Sequence[ProfilePart]) -> Iterator[Change]:
-    """Yield all that was added, changed or moved, in the order of `after`; then what was removed."""
+    """Yield the added, changed and moved parts in the order of `after`, then the removed ones."""
     old = {(part.block, part.identity): part for part in before}
     new = {(part.block, part.identity): part for part in after}
     standing = zip((name for name in new if name in old), (name for name in old if name in new), strict=True)
-    moved = {name for name, other in standing if name != other}  # another place among those of both versions
+    moved = {name for name, other in standing if name != other}  # its place among the common parts differs
     for name, part in new.items():
         earlier = old.get(name)
         if earlier is None:
@@ -199,10 +198,10 @@ def changes_between(before: Sequence[ProfilePart], after: Sequence[ProfilePart])
 
 
 VERSION = 1
-"""Major version of a version's body; optional fields may be added within it."""
+"""Major version of a version's body; it may gain optional fields without a new number."""
 
 _ABOUT = ("schema_version", "address", "changelog", "promotion")
-"""Fields that are about the commit; all others are its content."""
+"""Fields about the commit; all others are its content."""
 _UNNAMED = "default"
 
 
@@ -211,13 +210,13 @@ class Version:
     """One committed version."""
 
     profile: Profile
-    """What can be read of it: without records that were erased since."""
+    """The profile without records that were erased since."""
     changelog: ChangelogEntry
     findings: tuple[Finding, ...]
     link: Link
-    """As stored."""
+    """The stored link."""
     records: tuple[tuple[MetaRecord, RecordRef], ...]
-    """Meta records with their references, as far as they can be read."""
+    """The readable meta records with their references."""
 
     @property
     def number(self) -> int:
@@ -233,12 +232,12 @@ class Version:
 
     @property
     def address(self) -> str:
-        """Of the profile as it was committed; `Envelope.profile_version` of sessions that pin it."""
+        """Address of the committed profile, and `Envelope.profile_version` of sessions that pin it."""
         return str(self.link.body["address"])
 
 
 class Content(NamedTuple):
-    """What a commit is about, before it has a number."""
+    """The content of a commit before it has a number."""
 
     fields: dict[str, Any]
     profile: Profile
@@ -247,7 +246,7 @@ class Content(NamedTuple):
 
 
 class VersionForm:
-    """How versions of one profile are written and read."""
+    """Encoder and decoder of the versions of one profile."""
 
     def __init__(self, folder: str, name: str, tenant: str, key: AddressKey, shelf: MetaRecordVault) -> None:
         self.folder: str = folder
@@ -283,7 +282,7 @@ class VersionForm:
         return {"who": who, "when": when, "why": why}
 
     def content(self, wanted: Profile, origin: Version | None) -> Content:
-        """The profile as content: records into the vault; what only later programs know is taken from its origin."""
+        """Put the records into the vault and return the content; fields of later versions are kept from `origin`."""
         stored = origin.link.body if origin else {}
         kept = dict(origin.records if origin else ())
         parts = (*stored.get("meta", ()), *stored.get("slice", ())) if origin and not origin.findings else ()
@@ -342,7 +341,7 @@ class VersionForm:
     # -- from a link to a version -------------------------------------------------------------------------------
 
     def version(self, link: Link) -> Version:
-        changelog = self.entry(link)  # first: it refuses a link of a later program
+        changelog = self.entry(link)  # first, because it refuses a link of a later version
         references = [_kept(reference) for reference in link.body["meta"]]
         read = [(self._shelf.record(reference), reference) for reference in references]
         records = tuple((record, reference) for record, reference in read if record is not None)
@@ -351,7 +350,7 @@ class VersionForm:
         return Version(link=link, profile=profile, changelog=changelog, findings=findings, records=records)
 
     def committed(self, link: Link, content: Content) -> Version:
-        """The version just committed, without asking the store again."""
+        """Return the version that was just committed, without reading the store again."""
         profile = content.profile.model_copy(update={"version": link.number})
         changelog = self.entry(link)
         return Version(link=link, profile=profile, changelog=changelog, findings=(), records=content.records)
@@ -397,7 +396,7 @@ class VersionForm:
         )
 
     def slice_text(self, version: Version) -> str:
-        """The meta slice as it was rendered at the commit; erased lines are left out."""
+        """Return the meta slice as it was rendered at the commit, without erased lines."""
         lines = []
         for part in version.link.body["slice"]:
             data = part["text"].encode() if "text" in part else self._shelf.content(_kept(part))
@@ -406,7 +405,7 @@ class VersionForm:
 
 
 def profile_address(key: AddressKey, tenant: str, profile: ProfileDocument) -> str:
-    """What envelopes call the profile they show: `profile_version`."""
+    """Return the address of a profile, which envelopes have as `profile_version`."""
     data = json.dumps(profile.model_dump(mode="json"), sort_keys=True, ensure_ascii=False).encode()
     return address_of(key, tenant, "profile", data)
 
@@ -420,7 +419,7 @@ def content_of(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _carried(profile: Profile, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """The inline part as it is stored: known fields as they are now, unknown ones as they were."""
+    """Return the inline part to store: known fields from `profile`, unknown ones from `stored`."""
     fields = {name: value for name, value in stored.items() if name not in ProfileDocument.model_fields}
     fields["name"] = profile.name
     for block in BLOCKS:

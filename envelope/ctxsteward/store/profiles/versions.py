@@ -1,29 +1,29 @@
-"""The versions of a profile: an append-only chain, one object one atomic commit of the whole head.
+"""The versions of a profile: an append-only chain, in which each object is an atomic commit of the whole head.
 
     profiles/<tenant>/<profile>/versions/000000000001.json   a link (`hash_chain`), its body: `version_codec`
 
-The link carries number, commit id, writer epoch and the code of the link before. Blobs are written first, the version
-last, so a version that is there is complete. A reader sees one version or another, never a mix.
+The link has number, commit id, writer epoch and the code of the previous link. Blobs are written first, the version
+last, so a stored version is complete. A reader sees one version or another, never a mix.
 
-The first version is committed by the person who makes the chain. After it nothing changes by hand: a commit says what
-it rests on (its `promotion`), and one that changes persona, policies, rails or surface, or has a record speak in the
-operator's name, rests on approvals. Each of them is checked here (`approval_check`): it must be a verdict in the
-profile's log of reviews, on this very text, signed by a reviewer who is enrolled in the store (`people`). A rollback
-brings back what people had agreed to. The steward's `release` makes promotions; `Unapproved` is raised here where one
-does not hold.
+The person who makes the chain commits the first version. Every later commit, except a rollback to a text that people
+had approved, needs a `promotion`, which names its drift report, gate report and approvals. A change of persona,
+policies, rails or surface, or a record that speaks in the operator's name, needs approvals. Each approval is checked
+here (`approval_check`): it must be a verdict on exactly this text in the profile's log of reviews, signed by a reviewer
+who is enrolled in the store (`people`). The steward's `release` makes promotions; a commit raises `Unapproved` if one
+is not valid.
 
-Reading the head costs one listing from the highest number known on, one request for a link not seen before, and two for
-each meta record; so does a commit, and one request each for the version and for whatever is new in it.
+Reading the head costs one listing from the highest known number on, one request for a new link, and two for each meta
+record. A commit costs as much, and one request each for the version and for every new blob.
 
-Who writes a profile now is told by epochs and leases (`WriterLease`), so that one writer works and the others wait.
+Epochs and leases (`WriterLease`) let one writer of a profile work while the others wait.
 
     profiles/<tenant>/<profile>/writers/   chain of {"schema_version": 1, "kind": "take" | "renew" | "release",
                                                      "owner", "token", "expires_seconds"}
 
 A link's `epoch` counts the takes. A writer passes its epoch to `ProfileVersions.commit`, which refuses it (`Fenced`)
-once somebody has taken a later one. Times are Unix seconds of whoever wrote them and only say when it is polite to take
-over: with clocks that lie two writers may hold a lease at once, and then the compare-and-swap on the versions still
-gives each number to one commit.
+after another writer has taken a later one. Times are Unix seconds by the clock of the writer, and only say when another
+writer should take over. With wrong clocks two writers may hold a lease at once; the compare-and-swap on the versions
+still gives each number to only one commit.
 
 Raises `Unapproved`, `VersionTaken`, `Fenced`, `OutcomeUnknown`, `Erased`, `ReferenceNotFound`, `InputError`, `Damaged`,
 `UnsupportedVersion`, `StoreUnavailable`. Source: the state design (committing governed state); Gray and Cheriton 1989
@@ -57,13 +57,13 @@ __all__ = ["ProfileVersions", "Version", "profile_names"]
 
 
 class ChangeSummary(NamedTuple):
-    """What a version says of its own commit."""
+    """The changelog entry of a version, with its promotion."""
 
     entry: ChangelogEntry
     promotion: Mapping[str, Any] | None
-    """What it rested on, as far as it can be read (`readable_promotion`): drift, evals, approvals, by address.
+    """The readable parts of the promotion (`readable_promotion`): drift, evals and approvals, by address.
 
-    None: the first, a rollback, or from before it had to."""
+    None for the first version, a rollback, or a version from before promotions were required."""
 
 
 class ProfileVersions:
@@ -89,23 +89,23 @@ class ProfileVersions:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def head(self) -> Version | None:
-        """The newest version; None where there is none."""
+        """Return the newest version, or None if there is none."""
         link = self._head_link()
         return None if link is None else self._form.version(link)
 
     def newest(self) -> Version:
-        """The newest version; raises `ReferenceNotFound` where there is none."""
+        """Return the newest version. Raises `ReferenceNotFound` if there is none."""
         found = self.head()
         if found is None:
             raise self._not_found(f"profile {self.name!r}", 0)
         return found
 
     def at(self, number: int) -> Version:
-        """The version with this number; raises `ReferenceNotFound`."""
+        """Return the version with this number. Raises `ReferenceNotFound`."""
         return self._form.version(self._link(number))
 
     def history(self, limit: int | None = None) -> Iterator[Version]:
-        """All versions, oldest first; with a limit, the newest, newest first. Each is checked against its neighbour."""
+        """Yield all versions, oldest first; with a limit, the newest ones, newest first. Each link is checked."""
         if limit is None:
             yield from map(self._form.version, self._chain.links())
             return
@@ -119,16 +119,16 @@ class ProfileVersions:
             after = link
 
     def changelog(self) -> Iterator[ChangelogEntry]:
-        """The entries of all versions, oldest first; reads no meta record."""
+        """Yield the changelog entries of all versions, oldest first. Reads no meta record."""
         return map(self._form.entry, self._chain.links())
 
     def told(self, start: int = 1) -> Iterator[ChangeSummary]:
-        """The changelog from a version on, oldest first, each entry with what its commit rested on."""
+        """Yield the changelog entries from a version on, oldest first, with their promotions."""
         links = self._chain.links(start)
         return (ChangeSummary(self._form.entry(link), readable_promotion(link.body.get("promotion"))) for link in links)
 
     def slice_text(self, version: Version) -> str:
-        """The meta slice as it was rendered at the commit; erased lines are left out, labels are not."""
+        """Return the meta slice as it was rendered at the commit, without erased lines; labels stay."""
         return self._form.slice_text(version)
 
     # -- committing ---------------------------------------------------------------------------------------------
@@ -145,12 +145,12 @@ class ProfileVersions:
         commit_id: str | None = None,
         promotion: Mapping[str, Any] | None = None,
     ) -> Version:
-        """Commit this profile after version `parent` (0: as the first); None: after whatever the head is by then.
+        """Commit this profile after version `parent`; 0 means as the first, None after the current head.
 
-        The head's own content writes nothing and gives the head. After `OutcomeUnknown`, the same call with the
-        error's `commit_id` commits once, whatever had landed. `epoch` is that of a `WriterLease`; None: no lease.
-        `promotion` is what the commit rests on, as JSON with names, keys and addresses: no text of users. None makes a
-        chain, and changes none: `Unapproved`.
+        If the content equals the head's, write nothing and return the head. After `OutcomeUnknown`, the same call with
+        the error's `commit_id` commits only once. `epoch` is that of a `WriterLease`, or None without a lease.
+        `promotion` is JSON of names, keys and addresses, without users' text. Without one only the first version can be
+        committed; else `Unapproved` is raised.
         """
         wanted, note = self._form.named(profile), self._form.noted(who, why, when)
 
@@ -173,13 +173,13 @@ class ProfileVersions:
     ) -> Version:
         """Commit the content of version `to` as a new version, without records that were erased since.
 
-        Raises `Unapproved` where that changes persona, policies, rails or surface to what nobody ever agreed to.
+        Raises `Unapproved` if that changes persona, policies, rails or surface to a text that nobody approved.
         """
         content = self._form.restored(self.at(to))
         return self._commit(lambda head: content, self._form.noted(who, why, when), parent, epoch, commit_id)
 
     def erase(self, unfit: Callable[[MetaRecord], bool], *, who: str, when: str, why: str) -> int:
-        """Destroy every record of every version that is `unfit`, wherever it is shown; how many there were."""
+        """Destroy the key of every record of every version that is `unfit`; return their number."""
         doomed = {record for version in self.history() for record, _ in version.records if unfit(record)}
         for record in doomed:
             self._shelf.erase(record, who=who, when=when, why=why)
@@ -219,13 +219,13 @@ class ProfileVersions:
             try:
                 landed = self._chain.append(link, body, epoch=under, commit_id=chosen)
             except VersionTaken:
-                continue  # with a parent, the new head settles it
+                continue  # with a `parent`, the check against the new head raises
             self._newest = landed
-            self._form.body(content, head, note)  # a blob that stood there already may have been collected meanwhile
+            self._form.body(content, head, note)  # put blobs again: gc may have collected one that was there already
             return self._form.committed(landed, content) if landed.body == body else self._form.version(landed)
 
     def _repeated(self, commit_id: str, head: Link | None, parent: int | None) -> Link | None:
-        """An earlier try of this commit that landed. With a parent there is one place it can be at."""
+        """Return the link of an earlier attempt with this commit id. With a parent only one number is possible."""
         last = head.number if head else 0
         numbers = range(last, 0, -1) if parent is None else range(parent + 1, min(parent + 1, last) + 1)
         return next((link for number in numbers if (link := self._link(number)).commit_id == commit_id), None)
@@ -233,7 +233,7 @@ class ProfileVersions:
     def _refuse_unapproved(
         self, head: Version, content: Content, promotion: Mapping[str, Any] | None, note: Mapping[str, str]
     ) -> None:
-        """Refuse a change of what is in force that does not rest on what it must."""
+        """Raise `Unapproved` for a change without the promotion and approvals that it needs."""
         changes = _governed(content.fields) != _governed(head.link.body)
         if content.restores is not None:
             if changes and not self._is_agreed(content.restores):
@@ -262,10 +262,10 @@ class ProfileVersions:
                 )
 
     def approval_checks(self) -> Iterator[tuple[int, ApprovalCheck]]:
-        """What is wrong, or not known, of the approvals of each version, oldest first; versions that hold are left out.
+        """Yield number and check of each version with wrong or unknown approvals, oldest first.
 
-        A version that changes what people must agree to, or says that it restores one, is checked though it names no
-        approval at all.
+        A version that changes text which people must approve, or claims to restore another version, is checked even if
+        it names no approval.
         """
         checker = ApprovalChecker(self._store, self.name, self.tenant)
         before: Version | None = None
@@ -314,7 +314,7 @@ class ProfileVersions:
         return checker.check(proposed, approvals or ())
 
     def _is_agreed(self, number: int) -> bool:
-        """Whether people answer for persona, policies, rails and surface of a version: where they came into force."""
+        """Return whether people approved a version's persona, policies, rails and surface when they came into force."""
         link = self._link(number)
         while link.number > 1 and not (readable_promotion(link.body.get("promotion")) or {}).get("approvals"):
             restores = link.body["changelog"]["restores"]
@@ -355,22 +355,22 @@ class ProfileVersions:
 
 
 def _governed(body: Mapping[str, Any]) -> list[Any]:
-    """What is inline of a version: the operator's blocks."""
+    """Return the inline part of a version: the operator's blocks."""
     return list(stored_blocks(body).values())
 
 
 def _blobs(body: Mapping[str, Any]) -> set[str]:
-    """Addresses of the meta records of a version."""
+    """Return the addresses of the meta records of a version."""
     return {reference["blob"] for reference in body["meta"]}
 
 
 def _operators(document: ProfileDocument) -> set[tuple[str, str]]:
-    """Records that speak in the operator's name."""
+    """Return the records that speak in the operator's name."""
     return {(record.id, record.text) for record in document.meta if record.approved}
 
 
 def profile_names(objects: ObjectStore, tenant: str) -> Iterator[str]:
-    """Profiles of this tenant that have a version, in byte order of their keys."""
+    """Yield the names of the tenant's profiles that have a version, in byte order of their keys."""
     folder = f"profiles/{part_of(tenant)}/"
     for name in folders_in(objects, folder):
         if next(iter(objects.list(f"{folder}{name}/versions/")), None) is not None:
@@ -381,7 +381,7 @@ VERSION = 1
 
 
 class Lease(NamedTuple):
-    """A claim to write."""
+    """A claim to write one profile."""
 
     epoch: int
     owner: str
@@ -411,20 +411,20 @@ class WriterLease:
         forking.renew_in_child(self)
 
     def forked(self) -> None:
-        """A child is another writer: it does not hold what its parent holds."""
+        """Become another writer in a child process, without the parent's lease."""
         self._token = self._new_token()
-        """Tells this writer from another one of the same name."""
+        """Distinguishes this writer from another one with the same name."""
         self._epoch = 0
 
     def holder(self) -> Lease | None:
-        """Who holds the lease, expired or not; None where it was never taken or was released."""
+        """Return the current lease, expired or not, or None if it was never taken or was released."""
         link = self._head()
         return None if link is None or link.body["kind"] == "release" else _lease(link)
 
     def take(self, ttl_seconds: float, *, force: bool = False) -> Lease | None:
-        """Take the lease under the next epoch where it is free, released or expired, or by `force`.
+        """Take the lease under the next epoch if it is free, released or expired, or with `force`.
 
-        None where somebody else holds it. A lease that this writer holds already is renewed.
+        Return None if another writer holds it. If this writer holds it already, renew it.
         """
         moment = self._moment(ttl_seconds)
         while True:
@@ -439,7 +439,7 @@ class WriterLease:
                 return taken
 
     def renew(self, ttl_seconds: float) -> Lease:
-        """Prolong the lease, also an expired one that is still free; raises `Fenced` where another writer took it."""
+        """Prolong the lease, even if it has expired. Raises `Fenced` if another writer has taken it."""
         moment = self._moment(ttl_seconds)
         while True:
             link = self._head()
@@ -450,7 +450,7 @@ class WriterLease:
                 return renewed
 
     def release(self) -> None:
-        """Let others in at once; nothing happens where this writer does not hold it."""
+        """Release the lease so that others can take it at once; do nothing if this writer does not hold it."""
         while True:
             link = self._head()
             if link is None or link.body["token"] != self._token or link.body["kind"] == "release":
@@ -461,7 +461,7 @@ class WriterLease:
     def _write(
         self, after: Link | None, kind: Literal["take", "renew", "release"], epoch: int, expires_seconds: float
     ) -> Lease | None:
-        """Write the next link; None where another writer was first."""
+        """Write the next link; return None if another writer was first."""
         body = {
             "schema_version": VERSION,
             "kind": kind,

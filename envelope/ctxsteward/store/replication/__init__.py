@@ -1,1 +1,1 @@
-"""Draining the local journal into the object store, and moving sessions from machine to machine."""
+"""Drain the local journal into the object store, and move sessions between machines."""

@@ -1,22 +1,22 @@
-"""The drainer: one thread a store that carries what the journal holds into the object store, behind the chat path.
+"""The drainer: one thread per store that copies the journal into the object store in the background.
 
-Each pass takes the logs that wait, the longest first, and writes what has gathered as segments: data keys first, then
-the link, then the journal notes how far it is. A crash between the last two is harmless: the link is found when its
-number turns out to be taken. A fork is drained behind the part of its parent that it shares. Where the store fails, the
-breaker keeps everybody from asking for a while; nothing that appends or builds ever waits for this thread.
+Each pass takes the waiting logs, the longest waiting first, and writes their records as segments: first data keys, then
+the link, then the journal's drain mark. A crash between the last two does no harm: the next commit finds its number
+taken and reads the link. The shared part of a fork's parent is drained before the fork. If the store fails, the breaker
+stops all calls for a while. No append or build ever waits for this thread.
 
-Processes that share a journal take turns, pass by pass, by a lock on a file beside it; the kernel releases it when its
-holder is killed. The lock only saves work: two that drained at once would do no harm. Times in seconds.
+Processes that share a journal take turns, pass by pass, with a lock on a file beside it. The kernel releases the lock
+of a killed process. The lock only saves work: two processes that drain at once do no harm. Times in seconds.
 
-A `Breaker` is a circuit breaker around an object store that may not answer: after a few failures in a row it opens and
-the store is left alone for a while; then one call tries again.
+A `Breaker` is a circuit breaker around an object store that may not answer: after a few failures in a row it opens, and
+the store is not called for a while; then one call tries again.
 
-    closed      ask
-    open        do not ask until the pause is over; the pause doubles with every failure, up to a bound
-    half_open   the pause is over: the next answer decides
+    closed      call the store
+    open        do not call before the end of the pause, which doubles with every failure up to a bound
+    half_open   the pause is over; the result of the next call decides
 
-Pauses have jitter, so that machines that failed together do not ask together. An `Asker` runs each call in a thread of
-its own, so that no caller waits longer than the time it gave. Drainer, write-behind and the look-up of facts use them.
+Pauses have jitter, so that machines that failed together do not call together. An `Asker` runs each call in a thread of
+its own, so that no caller waits longer than its limit. Drainer, write-behind and the look-up of facts use them.
 Safe with threads. Source: M. Nygard, "Release It!", the circuit breaker; exponential backoff with jitter.
 """
 
@@ -46,9 +46,9 @@ from .segment_log import SEGMENT_RECORDS, Segment, SessionLog, span_of
 
 LOGS_A_PASS = 1000
 LINKS_A_TURN = 100
-"""A session that is written to all the time lets the others have a turn."""
+"""Most links of one session in a turn, so that a busy session does not block the others."""
 LINKS_KEPT = 10_000
-"""Newest links of sessions kept in memory, so that the next one needs no reading."""
+"""Most sessions whose newest link is in memory, so that the next commit need not read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,26 +56,26 @@ class Timing:
     """Times of draining and of opening sessions, and the clock that measures them."""
 
     poll_seconds: float = 0.2
-    """Between two looks at what waits."""
+    """Pause between two passes."""
     stuck_seconds: float = 5.0
-    """For which a session that could not be drained is left alone."""
+    """Pause before a session that could not be drained is tried again."""
     gather_seconds: float = 30.0
-    """How long turns of a session that somebody else owns gather, so that they make one fork and not many."""
+    """Time for which turns of a session with another owner are collected, so that they make one fork and not many."""
     failures: int = 2
-    """In a row, until the breaker opens."""
+    """Number of failures in a row that open the breaker."""
     first_pause_seconds: float = 0.5
     longest_pause_seconds: float = 8.0
     check_seconds: float = 1.0
-    """That opening a session waits for the tail of its chain."""
+    """Longest wait for the tail of the chain when a session is opened."""
     move_seconds: float = 30.0
-    """That it waits for reading the session in and taking it over, once the store has answered."""
+    """Longest wait for reading the session and taking it over after the store has answered."""
     clock: Callable[[], float] = time.monotonic
     jitter: Callable[[], float] = random.SystemRandom().random
-    """0 to 1; the application's own `random` is left alone."""
+    """Random number from 0 to 1; does not use the application's own `random`."""
 
 
 def _run(reference: weakref.ref[Drainer], stopping: threading.Event, wake: threading.Event) -> None:
-    """The thread. Between two passes it keeps nothing alive: with the drainer it ends."""
+    """Run the thread. Between two passes it has no reference to the drainer, and it ends with the drainer."""
     while not stopping.is_set():
         wake.clear()
         drainer = reference()
@@ -92,10 +92,10 @@ def _end(stopping: threading.Event, wake: threading.Event) -> None:
 
 
 class Drainer:
-    """Carries the journal's records into the object store, in one thread.
+    """The thread that copies the journal's records into the object store.
 
-    `prepare(tenant)` is called before anything of a tenant is written, and may raise; `erased(tenant)` where a session
-    cannot be drained because somebody of it was forgotten elsewhere.
+    It calls `prepare(tenant)`, which may raise, before it writes anything of a tenant, and `erased(tenant)` if a
+    session cannot be drained because a principal of it was forgotten elsewhere.
     """
 
     def __init__(
@@ -116,14 +116,14 @@ class Drainer:
         self._stuck: dict[SessionKey, float] = {}
         self._since: dict[SessionKey, float] = {}
         self._locks: set[int] = set()
-        """Descriptors of the lock, while it is asked for or held."""
+        """Descriptors of the lock file while this process waits for the lock or holds it."""
         self._stopping, self._wake = threading.Event(), threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self.last_error: str | None = None
-        """What kept a single session from being drained; None since a pass in which nothing did."""
+        """The error that kept a session from being drained; None after a pass without one."""
         self.hurry = False
-        """Set while `flush` waits: segments are written at once, however small."""
+        """Set while `flush` waits, to write segments of any size at once."""
         forking.renew_in_child(self)
         weakref.finalize(self, _end, self._stopping, self._wake).atexit = False
 
@@ -133,7 +133,7 @@ class Drainer:
         """Start the thread, if it is not running."""
         if self._thread is not None and self._thread.is_alive():
             return
-        # Before there is a thread: an import that it is in the middle of at a fork never ends in the child.
+        # Import before the thread starts: a fork during the thread's import would leave it unfinished in the child.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: F401
 
         with self._starting:
@@ -150,7 +150,7 @@ class Drainer:
         self._wake.set()
 
     def stop(self, timeout_seconds: float) -> bool:
-        """End the thread after the object it is writing; False where that takes longer."""
+        """End the thread after its current object; return False if that takes longer than the timeout."""
         self._stopping.set()
         self._wake.set()
         thread = self._thread
@@ -159,25 +159,25 @@ class Drainer:
         return thread is None or not thread.is_alive()
 
     def forked(self) -> None:
-        """The thread is not here, and the turn, if it was one, is the parent's."""
+        """Reset in a child, which has neither the thread nor the parent's turn."""
         was_stopping = self._stopping.is_set()
         self._stopping, self._wake = threading.Event(), threading.Event()
         if was_stopping:
             self._stopping.set()
         self._starting, self._thread = threading.Lock(), None
         for descriptor in self._locks:
-            os.close(descriptor)  # the parent's own goes on to hold the lock
+            os.close(descriptor)  # the parent's descriptor still holds the lock
         self._locks.clear()
         weakref.finalize(self, _end, self._stopping, self._wake).atexit = False
 
     def _pass_and_pause(self) -> float:
-        """One pass, unless the store is left alone just now; seconds until the next one."""
+        """Run a pass unless the breaker pauses; return the seconds until the next one."""
         pause = self._breaker.pause_seconds()
         if pause == 0.0:
             try:
                 self.run_once()
                 pause = self._timing.poll_seconds
-            except Exception as error:  # whatever a journal or store raises: the next pass tries again
+            except Exception as error:  # any error of journal or store: the next pass tries again
                 self.last_error = f"{type(error).__name__}: {error}"
                 pause = self._timing.stuck_seconds
             pause = max(pause, self._breaker.pause_seconds())
@@ -186,7 +186,7 @@ class Drainer:
     # -- one pass -----------------------------------------------------------------------------------------------
 
     def run_once(self) -> None:
-        """Drain all that waits, once; stops early where the store fails. Does nothing while another process drains."""
+        """Drain all waiting logs once; stop early if the store fails. Do nothing while another process drains."""
         with self._turn() as ours:
             if ours:
                 self._pass()
@@ -214,7 +214,7 @@ class Drainer:
             except (StoreUnavailable, OutcomeUnknown) as error:
                 self._breaker.failed(error)
                 return
-            except Exception as error:  # one session's trouble is not the others'
+            except Exception as error:  # an error of one session must not stop the others
                 if self._stopping.is_set():
                     return
                 failed = f"session {waiting.key.session!r}: {type(error).__name__}: {error}"
@@ -222,21 +222,21 @@ class Drainer:
         self.last_error = failed
 
     def oldest_seconds(self, logs: Sequence[WaitingLog]) -> float:
-        """How long the oldest of what waits has been waiting, as this process has seen it."""
+        """Return the longest wait of these logs that this process has observed."""
         now = self._timing.clock()
         self._since = {log.key: self._since.get(log.key, now) for log in logs}
         return max((now - since for since in self._since.values()), default=0.0)
 
     @contextmanager
     def _turn(self) -> Iterator[bool]:
-        """Whether it is this process's turn."""
+        """Yield whether it is this process's turn."""
         if self._lock_path is None:
             yield True
             return
         descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._locks.add(descriptor)
         try:
-            os.fchmod(descriptor, 0o600)  # past the umask
+            os.fchmod(descriptor, 0o600)  # `open` applied the umask
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -245,7 +245,7 @@ class Drainer:
             yield True
         finally:
             self._locks.discard(descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile may have it open, too
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough: a child forked meanwhile has it open, too
             os.close(descriptor)
 
     # -- one session --------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ class Drainer:
         return self._journal.length(key) > drained.position or bool(self._journal.manifests(key, waiting=True, limit=1))
 
     def _write(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> None:
-        """One segment; where its number is taken, what stands there decides."""
+        """Write one segment; if its number is taken, catch up with the chain."""
         records = self._journal.read(key, drained.position, drained.position + SEGMENT_RECORDS)
         manifests = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
         taken, sent = span_of(records, manifests)
@@ -294,10 +294,10 @@ class Drainer:
         self._breaker.succeeded()
 
     def _settle(self, key: SessionKey, drained: DrainMark) -> bool:
-        """Settle a session that this journal does not own: claim it where its chain has not grown, else move what waits
-        into a fork.
+        """Drain a session that this journal does not own: claim it if its chain has not grown, else move the waiting
+        turns into a fork.
 
-        False where more is to gather first.
+        Return False if more turns should be collected first.
         """
         if self._journal.length(key) > drained.position:
             if drained.epoch == 0:
@@ -313,7 +313,7 @@ class Drainer:
         return True
 
     def _parent_first(self, key: SessionKey, drained: DrainMark) -> bool:
-        """Drain the part of the parent that a fork shares; False where that has to wait."""
+        """Drain the part of the parent that a fork shares; raise `StoreError` if that is not possible yet."""
         first = self._journal.read(key, 0, 1) if drained.position == 0 else []
         origin = fork_point(first)
         if origin is None:
@@ -324,7 +324,7 @@ class Drainer:
             self._drain(parent)
             position = self._journal.drained(parent).position
             if position < origin.position:
-                # a parent that moved its turns has renamed itself in the fork's first record
+                # if the parent has moved its turns, the fork's first record now names another parent
                 again = self._journal.read(key, 0, 1)
                 if again != first:
                     return self._parent_first(key, drained)
@@ -350,7 +350,7 @@ BreakerState = Literal["closed", "open", "half_open"]
 
 
 class Breaker:
-    """Knows whether asking the object store is worth while."""
+    """A circuit breaker for the object store."""
 
     def __init__(self, timing: Timing | None = None) -> None:
         self._timing = timing or Timing()
@@ -358,7 +358,7 @@ class Breaker:
         self._failed = 0
         self._until = 0.0
         self.last_error: str | None = None
-        """Of the newest failure; None since the newest success."""
+        """Error of the last failure; None after a success."""
 
     @property
     def state(self) -> BreakerState:
@@ -368,7 +368,7 @@ class Breaker:
             return "open" if self._timing.clock() < self._until else "half_open"
 
     def pause_seconds(self) -> float:
-        """How long the store is still to be left alone; 0: it may be called."""
+        """Return the remaining pause before the store may be called again; 0 if it may be called now."""
         with self._lock:
             return max(0.0, self._until - self._timing.clock()) if self._failed else 0.0
 
@@ -386,11 +386,11 @@ class Breaker:
 
 
 class StoreQuestion:
-    """A call to the store under way; its caller may have stopped waiting."""
+    """A running call to the store, whose caller may have stopped waiting."""
 
     def __init__(self) -> None:
         self.takes_long: threading.Event = threading.Event()
-        """Set by what works on it, once the store has answered and there is more to do."""
+        """Set by the call's work when the store has answered and more work follows."""
         self.done: threading.Event = threading.Event()
         self._given_up = threading.Event()
         self.error: BaseException | None = None
@@ -399,7 +399,7 @@ class StoreQuestion:
         return not self._given_up.is_set()
 
     def wait(self, seconds: float, long_seconds: float) -> bool:
-        """Whether it was answered in time."""
+        """Wait for the answer and return whether it came in time."""
         answered = self.done.wait(seconds)
         if not answered and self.takes_long.is_set():
             answered = self.done.wait(long_seconds)
@@ -409,24 +409,24 @@ class StoreQuestion:
 
 
 class Asker:
-    """Runs calls to the store in threads of their own, and reports to the breaker how they went."""
+    """A runner of calls to the store in threads of their own, which reports their results to the breaker."""
 
     def __init__(
         self, about: str, most: int, *, late: str, breaker: Breaker | None = None, background: bool = True
     ) -> None:
-        """At most so many questions are under way; `late` says that one was not answered in time. Without
-        `background` the caller's own thread asks."""
+        """At most `most` calls run at the same time. `late` is the error's text for a call without an answer in time.
+        Without `background` the caller's thread runs the call."""
         self._about, self._most, self._late, self._background = about, most, late, background
         self._breaker = breaker or Breaker()
         self.forked()
         forking.renew_in_child(self)
 
     def forked(self) -> None:
-        """The parent's threads that ask are not here."""
+        """Reset in a child, which has none of the parent's calls."""
         self._asking, self._lock = 0, threading.Lock()
 
     def ask(self, work: Callable[[StoreQuestion], object], seconds: float, long_seconds: float = 0.0) -> None:
-        """Run `work` in time; raises what it raises, and `StoreUnavailable` where the breaker is open or it is late."""
+        """Run `work`. Raises its errors, and `StoreUnavailable` if the breaker is open or the answer is late."""
         with self._lock:
             if self._breaker.pause_seconds() > 0 or self._asking >= self._most:
                 why = self._breaker.last_error or self._late
@@ -450,7 +450,7 @@ class Asker:
     def _run(self, work: Callable[[StoreQuestion], object], question: StoreQuestion) -> None:
         try:
             work(question)
-        except BaseException as error:  # handed to whoever waits, if anybody still does
+        except BaseException as error:  # raised by the caller if it still waits
             question.error = error
         finally:
             with self._lock:

@@ -1,24 +1,24 @@
-"""Who owns a session, how a journal comes to hold what the session's chain holds, and where turns go that lost it.
+"""Ownership of sessions: take a session over, copy its chain into the journal, and move a loser's turns into a fork.
 
-A session's log is the same on every machine up to what has been drained. The owner writes its segments under its epoch;
-another machine becomes the owner by committing a *takeover* under the next epoch at the chain's next number. Whoever
-finds that number taken has been overtaken: it reads what came in, keeps what both share, and moves its own undrained
-turns into a fork, all in one step of its journal. So every turn is in the session or in exactly one fork.
+The drained part of a session's log is the same on every machine. The owner writes its segments under its epoch. Another
+machine becomes the owner by committing a *takeover* under the next epoch at the chain's next number. A writer that
+finds its number taken has lost the session: in one transaction of its journal it adopts the new records, keeps the
+common ones, and moves its own undrained turns into a fork. So every turn is in the session or in exactly one fork.
 
-What a journal notes of a session (`DrainMark.epoch`):
+`DrainMark.epoch` of a session in a journal means:
 
-    n > 0    it owns the session under epoch n
-    0        it has not claimed it yet: its first segment does, if nobody else has written since
-    -n       somebody else owns it under epoch n
+    n > 0    this journal owns the session under epoch n
+    0        it has not claimed the session yet; its first segment does, if no other journal has written since
+    -n       another journal owns the session under epoch n
 
 Nothing here depends on a clock or a lock: commits are compare-and-swap on the chain's number, and `Journal.adopt`
-refuses when the log has moved on.
+raises `Conflict` if the log has changed.
 
-A fork is named after session, epoch of the writer that lost it and position: ``s-42-fork-e1-17`` (with the beginning of
-the journal's id where that writer had never owned it). It shares the session's log up to that position, counts on from
-there, and holds the turns as they were: same ordinals, ids, texts, times. Addresses of its messages are its own,
-because an address names its subject; a compaction keeps the address its report was handed out under. Manifests of
-envelopes that were built on these turns, and logs that were forked off them, go with it. Raises `StoreError`.
+A fork's name has session, the epoch of the writer that lost it, and position: ``s-42-fork-e1-17`` (and the beginning of
+the journal's id if that writer never owned the session). It shares the session's log up to that position, continues its
+ordinals, and has the moved turns unchanged: same ordinals, ids, texts, times. Its messages have new addresses, because
+an address depends on the subject; a compaction keeps the address of its published report. Manifests of envelopes that
+were built on these turns, and logs that were forked off them, move with it. Raises `StoreError`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MAX_STEM_CHARS = 150
 
 
 def fork_key(journal: Journal, key: SessionKey, position: int, epoch: int) -> SessionKey:
-    """A free name for the fork at `position`; `epoch` is the journal's own, 0 or less where it owned nothing."""
+    """Return a free name for the fork at `position`; `epoch` is the journal's own, or at most 0 if it owned nothing."""
     stem = f"{_stem(key.session)}{MARK}{abs(epoch)}-{position}"
     if epoch <= 0:
         stem += f"-{journal.id[:8]}"
@@ -71,7 +71,7 @@ def fork_key(journal: Journal, key: SessionKey, position: int, epoch: int) -> Se
 
 
 def forks_of(journal: Journal, key: SessionKey) -> list[str]:
-    """Forks that were made of this session's turns in this journal."""
+    """Return the forks of this session that this journal has made of moved turns."""
     beginning = _stem(key.session) + MARK
     return [name for name in journal.sessions(key.tenant) if name.startswith(beginning)]
 
@@ -79,7 +79,7 @@ def forks_of(journal: Journal, key: SessionKey) -> list[str]:
 def moved_tail(
     journal: Journal, address_key: AddressKey, key: SessionKey, position: int, tail: Sequence[JournalRecord], epoch: int
 ) -> MovedTail:
-    """What `Journal.adopt` needs to make a fork of the records at `position` and after."""
+    """Return the `MovedTail` that makes a fork of the records from `position` on."""
     fork = fork_key(journal, key, position, epoch)
     shift = 1 - position if position else 0
     first = journal.read(key, 0, 1)
@@ -95,7 +95,7 @@ def moved_tail(
         parent = opened.parent
         origin = ForkPoint(key.session, position, next(before, parent.ordinal if parent is not None else 0))
         records.append(coded(address_key, fork.session, 0, to_record(SessionOpened(nonce=opened.nonce, parent=origin))))
-    addresses: dict[str, str] = {}  # new by old; the messages that a compaction stands for come before it
+    addresses: dict[str, str] = {}  # new by old; the messages that a compaction replaces come before it
 
     for place, record in enumerate(tail, position + shift):
         body = json.loads(record.body) if record.kind in ("message", "compaction") else {}
@@ -124,7 +124,7 @@ def moved_tail(
 def forked_off(
     journal: Journal, address_key: AddressKey, key: SessionKey, position: int, fork: SessionKey
 ) -> dict[SessionKey, JournalRecord]:
-    """Logs of this journal that were forked off behind `position`: their first records, naming the fork instead."""
+    """Return new first records, which name `fork` as parent, for this journal's logs forked off after `position`."""
     shift = 1 - position if position else 0
     first_records: dict[SessionKey, JournalRecord] = {}
     for session in journal.sessions(key.tenant):
@@ -147,13 +147,13 @@ def _stem(session: str) -> str:
 
 
 Claim = Literal["always", "if_unchanged", "never"]
-"""Become the owner: always; only where nothing has come in behind what we knew; not at all."""
+"""When to become the owner: always; only if no segment or takeover has followed our drain mark; never."""
 
 _TRIES = 100
 
 
 class Ownership:
-    """Catching up and taking over, for the sessions of one journal. Safe with threads and several processes."""
+    """Adoption and takeover of the sessions of one journal. Safe with threads and several processes."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class Ownership:
         forking.renew_in_child(self)
 
     def forked(self) -> None:
-        """What the parent's threads work on is theirs."""
+        """Drop the locks of the parent's threads."""
         self._lock = threading.Lock()
         self._busy: dict[SessionKey, tuple[threading.RLock, int]] = {}
 
@@ -178,14 +178,14 @@ class Ownership:
         return SessionLog(self._objects, self._keys, self._vault(key.tenant), key, patience=self._patience)
 
     def stored_id(self, tenant: str, address: str) -> str | None:
-        """Id of the session with this address; None where it was forgotten."""
+        """Return the id of the session with this address, or None if it was forgotten."""
         vault, folder = self._vault(tenant), session_folder(tenant, address)
         first = Chain(self._objects, folder, self._keys.address_key(tenant), patience=self._patience).read(1)
         return session_id(first.body, vault, folder)
 
     @contextmanager
     def alone(self, key: SessionKey) -> Iterator[None]:
-        """Let one thread of this process at a time work on a session's chain; this saves work and guards nothing."""
+        """Let only one thread of this process work on a session's chain; saves work, but safety does not need it."""
         with self._lock:
             lock, users = self._busy.get(key, (threading.RLock(), 0))
             self._busy[key] = (lock, users + 1)
@@ -199,11 +199,11 @@ class Ownership:
                     self._busy[key] = (lock, users - 1)
 
     def catch_up(self, key: SessionKey, *, claim: Claim, wanted: Callable[[], bool] = lambda: True) -> DrainMark:
-        """Bring the journal to what the chain holds, and become the owner where that is claimed.
+        """Copy the chain's new records into the journal, and become the owner as `claim` says.
 
-        This machine's undrained turns are moved into a fork where they cannot stay.
+        This machine's undrained turns move into a fork if they cannot stay.
 
-        Stops with `StoreUnavailable`, changing nothing more, when it is no longer `wanted`.
+        Raises `StoreUnavailable` and changes nothing more when `wanted` returns False.
         """
         log = self.log(key)
         with self.alone(key):
@@ -225,7 +225,7 @@ class Ownership:
     def _adopt(
         self, key: SessionKey, log: SessionLog, before: DrainMark, incoming: NewSegments, claims: bool
     ) -> DrainMark:
-        """Put what came in behind what both share; what is ours alone stays where we claim or own, else it moves."""
+        """Put the incoming records after the common ones. Our own later records stay if we own or claim, else move."""
         journal, position = self._journal, before.position
         length = journal.length(key)
         local = journal.read(key, position, length)
@@ -244,7 +244,7 @@ class Ownership:
             start = length if moved is None else position + shared
             journal.adopt(key, Adoption(start, theirs, length, drained, incoming.manifests, moved))
         if moved is not None:
-            # a log that was forked off the tail just when it moved shares what is in the fork now
+            # a log that was forked off the tail during the move now shares records with the new fork
             address_key = self._keys.address_key(key.tenant)
             for child, first in forked_off(journal, address_key, key, position + shared, moved.key).items():
                 journal.rewrite(child, {0: first})
@@ -268,7 +268,7 @@ class Ownership:
         return owned
 
     def _rewrite(self, key: SessionKey, incoming: NewSegments) -> None:
-        """Put what an erasure elsewhere has left in the place of what we hold, and note who was forgotten."""
+        """Replace records that an erasure elsewhere has rewritten, and record the forgotten principals."""
         changed = {
             position: record
             for position, record in incoming.rewritten.items()
@@ -290,7 +290,7 @@ class Ownership:
                 self._journal.forget(key.tenant, forgotten)
 
     def rewrite(self, key: SessionKey, positions: Iterable[int]) -> None:
-        """Commit what stands here now at these positions, behind an erasure; the session becomes ours for that."""
+        """Commit the journal's records at these positions after an erasure; take the session over for it."""
         due = sorted(set(positions))
         with self.alone(key):
             for _ in range(_TRIES):
@@ -307,7 +307,7 @@ class Ownership:
         raise Conflict(key.session, self._journal.length(key))
 
     def add_manifests(self, key: SessionKey, manifests: Sequence[Manifest]) -> None:
-        """Commit manifests of envelopes that were built here of a session that somebody else owns."""
+        """Commit manifests of envelopes that were built here from a session that another journal owns."""
         log = self.log(key)
         with self.alone(key):
             drained = self.catch_up(key, claim="never")
@@ -321,7 +321,7 @@ class Ownership:
             self._journal.set_drained(key, noted, [manifest.address for manifest in manifests])
 
     def _commit_rewrite(self, key: SessionKey, drained: DrainMark, due: list[int]) -> list[int]:
-        """One link's worth; what is left to do."""
+        """Commit as many of these records as one link takes; return the remaining positions."""
         replaced: dict[int, JournalRecord] = {}
         log, size = self.log(key), 0
         for position in due:
@@ -336,8 +336,8 @@ class Ownership:
         return due[len(replaced) :]
 
     def check_not_erased(self, key: SessionKey, stop: int) -> None:
-        """Raise `Erased` where a session, or whoever wrote before position `stop`, was forgotten and it is not known
-        here: what shares those words is not to be carried anywhere."""
+        """Raise `Erased` if the session, or a principal of a message before position `stop`, was forgotten and this
+        journal has not recorded it yet: a fork that shares such words must not be drained."""
         self.log(key).check_not_erased()
         vault = self._vault(key.tenant)
         noted = {forgotten.principal for forgotten in self._journal.forgotten(key.tenant, key.session)}
@@ -347,7 +347,7 @@ class Ownership:
                 raise Erased(f"principal {principal!r}", who=tombstone.who, when=tombstone.when, why=tombstone.why)
 
     def was_fenced(self, key: SessionKey) -> bool:
-        """Whether turns of this session have ever been moved into a fork here."""
+        """Return whether this journal has ever moved turns of this session into a fork."""
         return self._journal.seen(_fenced_name(self.log(key))) > 0
 
 

@@ -1,15 +1,15 @@
-"""Compression reports as objects of their own: what a report's address names in the object store.
+"""Compression reports as objects in the object store, named by their addresses.
 
     reports/<tenant>/ab/<address>    {"schema_version": 1, "key": subject address, "data": base64}
 
-`data` is AES-256-GCM of ``{"session": …, "report": …}`` under the session's derived key, as its records have it in
-`segment_log`; the context binds tenant and address. A report is put before the link that holds its compaction or its
-manifest is committed, so a reader of the link finds the report. The link holds the report, too: a session that an
-earlier version has drained has no such objects, and its reports are read from its chain.
+`data` is AES-256-GCM of ``{"session": …, "report": …}`` under the session's derived key, like its records in
+`segment_log`. The context binds tenant and address. A report is put before the link with its compaction or manifest is
+committed, so a reader of the link finds the report. The link contains the report, too. A session that an earlier
+version has drained has no such objects; its reports are read from its chain.
 
-A report is written once. It is replaced in two cases only: its key was destroyed because a principal was forgotten
-(what stands in the log then is the redacted report), or it was put for a session whose writer had lost it, and its
-turns were moved into a fork. Raises `Erased`, `Damaged`, `ObjectMissing`, `OutcomeUnknown`, `StoreUnavailable`.
+A report is written once. It is replaced only in two cases: its key was destroyed because a principal was forgotten (the
+log then has the redacted report), or it belongs to a session that its writer has lost, whose turns were moved into a
+fork. Raises `Erased`, `Damaged`, `ObjectMissing`, `OutcomeUnknown`, `StoreUnavailable`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPORTS_VERSION = 1
 
 
 def reports_in(records: Iterable[JournalRecord | None], manifests: Iterable[Manifest]) -> Iterator[Wire]:
-    """Reports that these records and manifests hold."""
+    """Yield the reports in these records and manifests."""
     for record in records:
         if record is not None and record.kind == "compaction":
             yield json.loads(record.body)["report"]
@@ -46,7 +46,7 @@ def reports_in(records: Iterable[JournalRecord | None], manifests: Iterable[Mani
 def put_report(
     objects: ObjectStore, vault: Vault, session: str, report: Wire, key: str, data: bytes, patience: Patience
 ) -> None:
-    """Create the object of a report that is encrypted as `data` under the subject address `key`."""
+    """Create the object of a report; `data` is its ciphertext under the key of the subject address `key`."""
     name = report_name(vault.tenant, report["id"])
     fields = {"schema_version": REPORTS_VERSION, "key": key, "data": base64.b64encode(data).decode()}
     body = json.dumps(fields).encode()
@@ -62,18 +62,18 @@ def put_report(
 
 
 def read_report(objects: ObjectStore, vault: Vault, address: str) -> Wire:
-    """The report with this address; `vault` should be a fresh one, so that a key destroyed elsewhere is not used."""
+    """Return the report with this address. Pass a fresh `vault`, so that no key destroyed elsewhere is used."""
     report: Wire = opened(vault, address, objects.get(report_name(vault.tenant, address)))["report"]
     return report
 
 
 def key_of(name: str, data: bytes) -> str:
-    """The subject address of the key that a report object is encrypted under."""
+    """Return the subject address of the key that encrypts a report object."""
     return str(_fields(name, data)["key"])
 
 
 def opened(vault: Vault, address: str, data: bytes) -> Wire:
-    """What a report object holds, checked: `session` and `report`."""
+    """Decrypt and check a report object; return its `session` and `report`."""
     name = report_name(vault.tenant, address)
     fields = _fields(name, data)
     try:
@@ -87,12 +87,12 @@ def opened(vault: Vault, address: str, data: bytes) -> Wire:
 
 
 def plain_report(session: str, report: Wire) -> bytes:
-    """What is encrypted."""
+    """Return the plain text of a report object."""
     return json.dumps({"session": session, "report": report}, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def context(tenant: str, address: str) -> bytes:
-    """What the encryption of a report binds."""
+    """Return the context of a report's encryption."""
     return report_name(tenant, address).encode()
 
 

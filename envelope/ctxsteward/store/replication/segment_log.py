@@ -1,23 +1,23 @@
-"""`SessionLog`: a session's journal in the object store, as a chain of links, and how their records are encrypted.
+"""`SessionLog`: a session's log in the object store as a chain of links with encrypted records.
 
     {"kind": "segment", "owner": journal, "start": 12, "keys": [subject address, …], "records": [[key, data], …],
      "manifests": [[address, key, data], …], "session": [key, data]}
     {"kind": "takeover", "owner": journal, "length": 40}
     {"kind": "rewrite", "owner": journal, "keys": […], "records": [[position, key, data], …], "manifests": […]}
 
-A *segment* holds the records from position `start` on; the chain's first link, always a segment, holds the session's
-id as well. A *takeover* makes another journal the owner, under the next epoch, when `length` records are there. A
-*rewrite* replaces earlier records after an erasure, or adds manifests of envelopes that somebody else has built; it
-changes no owner. `owner` is a journal's id.
+A *segment* has the records from position `start` on. The first link of the chain is always a segment, and also has the
+session's id. A *takeover* makes another journal the owner, under the next epoch, after `length` records. A *rewrite*
+replaces earlier records after an erasure, or adds manifests of envelopes that another machine has built; it does not
+change the owner. `owner` is a journal's id.
 
-`data` is base64 of AES-256-GCM under the data key of the record's subject (`key`: its place in `keys`): a message's
-under its principal's in this session, all else (and a redacted message) under a *derived* subject of the session. That
-one has a generation, which moves on when a principal is forgotten and the key before is destroyed. The context binds
-folder and position (a manifest: its address), not the link, so a record can be moved to no other place. A record whose
-key was destroyed reads as None; the rewrite behind it says what stands there now.
+`data` is base64 of AES-256-GCM under the data key of the record's subject (`key` is the subject's index in `keys`). The
+subject of a message is its principal in this session; all other records, and redacted messages, belong to a *derived*
+subject of the session. It gets a new generation when a principal is forgotten and the previous key is destroyed. The
+context binds folder and position (for a manifest its address), but not the link, so no record can be moved to another
+place. A record whose key was destroyed reads as None; a later rewrite has its replacement.
 
-Every record read has been checked: it decrypts under its subject's key at this place, its code is right, segments
-follow one another without a gap, and the id in the first link is this session's.
+Every returned record is checked: it decrypts with its subject's key at this place, its code is right, segments have no
+gaps, and the id in the first link is this session's.
 Raises `Damaged`, `Erased`, and what `Chain` and `Vault` raise. Sizes in bytes.
 Source: NIST SP 800-38D; the state design.
 """
@@ -45,11 +45,11 @@ from ..objects.port import ObjectStore, Patience
 from .report_objects import context, plain_report, put_report, reports_in
 
 SEGMENT_RECORDS = 1000
-"""At most so many records (and so many manifests) in one segment."""
+"""Most records, and most manifests, of one segment."""
 SEGMENT_BYTES = 1 << 20
-"""A segment ends with the record that reaches this many bytes of text."""
+"""Bytes of text after which a segment ends with the current record."""
 MAX_GENERATIONS = 1000
-"""Derived keys of a session that are tried."""
+"""Most derived keys of a session to try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,21 +61,21 @@ class Segment:
     records: tuple[JournalRecord | None, ...]
     manifests: tuple[Manifest, ...] = ()
     session: str | None = None
-    """The session's id; in the first link only."""
+    """The session's id; only in the first link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
-    """Another journal owns the session from here on."""
+    """A change of the session's owner to another journal."""
 
     owner: str
     length: int
-    """Records in the chain so far."""
+    """Number of records in the chain before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """Replacements of records that stand in earlier links."""
+    """Replacements of records in earlier links."""
 
     owner: str
     records: Mapping[int, JournalRecord | None]
@@ -86,7 +86,7 @@ SegmentPart = Segment | Takeover | Rewrite
 
 
 def subject_of_record(session: str, record: JournalRecord, generation: int) -> str:
-    """Whose data key a record is encrypted under; `generation` is that of the derived subject."""
+    """Return the subject whose data key encrypts a record; `generation` is that of the derived subject."""
     if record.kind == "message":
         body = json.loads(record.body)
         if not body.get("erased"):
@@ -95,7 +95,7 @@ def subject_of_record(session: str, record: JournalRecord, generation: int) -> s
 
 
 def span_of(records: Sequence[JournalRecord], manifests: Sequence[Manifest]) -> tuple[int, int]:
-    """How many records and manifests one segment takes from the front; at least one record where there is one."""
+    """Return how many of the first records and manifests one segment takes; at least one record if there is any."""
     size, taken, kept = 0, 0, 0
     for record in records[:SEGMENT_RECORDS]:
         if size >= SEGMENT_BYTES:
@@ -111,9 +111,9 @@ def span_of(records: Sequence[JournalRecord], manifests: Sequence[Manifest]) -> 
 
 
 def encode(part: SegmentPart, vault: Vault, folder: str, session: str, *, generation: int = 0) -> dict[str, Any]:
-    """The body of a link. Data keys are made where there are none.
+    """Return the body of a link; make missing data keys.
 
-    `generation` is the lowest derived key to try. Raises `Erased` where a message's subject was forgotten.
+    `generation` is the first derived key to try. Raises `Erased` if a message's subject was forgotten.
     """
     if isinstance(part, Takeover):
         return {"kind": "takeover", "owner": part.owner, "length": part.length}
@@ -133,7 +133,7 @@ def encode(part: SegmentPart, vault: Vault, folder: str, session: str, *, genera
 
 
 def decode(body: Mapping[str, Any], vault: Vault, folder: str) -> SegmentPart:
-    """What a link holds; records, manifests and the id whose key was destroyed are None or left out."""
+    """Decrypt a link's body. Under a destroyed key, records and session id are None, and manifests are left out."""
     opener = _Opener(vault, folder, body)
     try:
         match body["kind"]:
@@ -160,7 +160,7 @@ def decode(body: Mapping[str, Any], vault: Vault, folder: str) -> SegmentPart:
 
 
 def session_id(body: Mapping[str, Any], vault: Vault, folder: str) -> str | None:
-    """The session's id out of the first link's body; None where it was forgotten."""
+    """Return the session's id from the first link's body, or None if the session was forgotten."""
     try:
         return _Opener(vault, folder, body).text(_SESSION, *body["session"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -184,7 +184,7 @@ def _context(folder: str, place: bytes) -> bytes:
 
 @dataclass(slots=True)
 class _Sealer:
-    """Encrypts the records of one link."""
+    """The encryption of the records of one link."""
 
     vault: Vault
     folder: str
@@ -201,12 +201,12 @@ class _Sealer:
         return self.seal(subject, _position(position), text)
 
     def derived(self, place: bytes, text: str) -> list[Any]:
-        """Under the newest derived key."""
+        """Encrypt a text under the newest derived key."""
         self.derived_key()
         return self.seal(derived_subject(self.session, self.generation), place, text)
 
     def derived_key(self) -> DataKey:
-        """The newest derived key: one that was destroyed is followed by the next."""
+        """Return the newest derived key: the first from `generation` on that was not destroyed."""
         for generation in range(self.generation, self.generation + MAX_GENERATIONS):
             subject = derived_subject(self.session, generation)
             try:
@@ -231,7 +231,7 @@ class _Sealer:
 
 
 class _Opener:
-    """Decrypts the records of one link."""
+    """The decryption of the records of one link."""
 
     def __init__(self, vault: Vault, folder: str, body: Mapping[str, Any]) -> None:
         self._vault, self._folder, self._names = vault, folder, body.get("keys", ())
@@ -241,7 +241,7 @@ class _Opener:
         if index not in self._keys:
             try:
                 self._keys[index] = self._vault.known_key(self._names[index])
-            except (Erased, ObjectMissing):  # an erasure under way removes the key last
+            except (Erased, ObjectMissing):  # a running erasure may have removed the key
                 self._keys[index] = None
         key = self._keys[index]
         if key is None:
@@ -259,12 +259,12 @@ class _Opener:
 
 
 _DERIVED_HELD = 64
-"""Generations of derived keys that may be in memory."""
+"""Generations of derived keys that are dropped from memory after a rewrite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSegments:
-    """What a chain holds behind a point that a journal had got to."""
+    """The content of a chain after a journal's drain mark."""
 
     start: int
     """Position of the first record."""
@@ -273,20 +273,20 @@ class NewSegments:
     rewritten: dict[int, JournalRecord]
     """Replacements of records before `start`."""
     head: Link | None
-    """The chain's newest link; None where there is none."""
+    """The chain's newest link, or None if the chain is empty."""
     owner: str | None
-    """Journal that owns the session; None where that has not changed behind the point."""
+    """Journal that owns the session, or None if no link after the mark is a segment or takeover."""
     links: int
-    """Links behind the point."""
+    """Number of links after the mark."""
 
 
 def unreached(field: str, error: object) -> Finding:
-    """Says which session, or chain, could not be read, and why."""
+    """Return a finding that a session or chain could not be read, with the reason."""
     return Finding(kind="session_unreachable", field=field, text=f"it cannot be read and is passed over: {error}")
 
 
 class SessionLog:
-    """The chain of one session."""
+    """The chain of one session in the object store."""
 
     def __init__(
         self, objects: ObjectStore, keys: Keys, vault: Vault, key: SessionKey, *, patience: Patience | None = None
@@ -298,17 +298,17 @@ class SessionLog:
         self._chain = Chain(objects, self.folder, self._address_key, patience=patience)
 
     def tail(self, number: int) -> int:
-        """Number of the newest link; `Damaged` where link `number`, which was there, is gone."""
+        """Return the number of the newest link. Raises `Damaged` if the known link `number` is gone."""
         return self._chain.last_number(after=number)
 
     def link(self, number: int) -> Link:
         return self._chain.read(number)
 
     def commit(self, parent: Link | None, part: SegmentPart, *, epoch: int, generation: int = 0) -> Link:
-        """Write the next link. Raises `VersionTaken` where another one has this number.
+        """Write the next link. Raises `VersionTaken` if another link has its number.
 
-        The commit id names owner, place and bytes: repeating these bytes finds them again, and the same records in
-        another link (encryption is never the same twice) are known again by their content when that one is read.
+        The commit id is a hash of folder, number, epoch and body, so a repeat of the same bytes finds them. If the same
+        records are in a link with other bytes (encryption is random), a reader of that link compares their content.
         """
         body = encode(part, self._vault, self.folder, self.key.session, generation=generation)
         if not isinstance(part, Takeover):
@@ -319,7 +319,7 @@ class SessionLog:
         return self._chain.append(parent, body, epoch=epoch, commit_id=commit_id)
 
     def _put_reports(self, part: Segment | Rewrite, generation: int) -> None:
-        """Write each report as an object that its address names, before the link that holds it."""
+        """Write each report as an object named by its address, before the link that contains it."""
         records = part.records if isinstance(part, Segment) else part.records.values()
         sealer = _Sealer(self._vault, self.folder, self.key.session, generation)
         for report in reports_in(records, part.manifests):
@@ -329,7 +329,7 @@ class SessionLog:
             put_report(self._objects, self._vault, self.key.session, report, key.subject, data, self._patience)
 
     def subjects(self) -> ReachedSessions:
-        """Addresses of the subjects under whose keys its records are encrypted, as links that can be read name them."""
+        """Return the addresses of the subjects whose keys encrypt the records, from all readable links."""
         names, findings = dict[str, None](), list[Finding]()
         for link in self._chain.readable():
             if isinstance(link, Damaged):
@@ -339,7 +339,7 @@ class SessionLog:
         return ReachedSessions(tuple(names), tuple(findings))
 
     def is_there(self) -> bool:
-        """Whether it has a first link; asked for by its name."""
+        """Return whether the chain has a first link, without a listing."""
         try:
             self._chain.read(1)
         except ObjectMissing:
@@ -349,12 +349,12 @@ class SessionLog:
         return True
 
     def entries(self, start: int = 1) -> Iterator[tuple[Link, SegmentPart]]:
-        """Links from number `start` on, decrypted."""
+        """Yield the links from number `start` on, with their decrypted parts."""
         for link in self._chain.links(start):
             yield link, decode(link.body, self._vault, self.folder)
 
     def first(self) -> JournalRecord | None:
-        """The record at position 0; None where its key is gone and nothing stands in its place."""
+        """Return the record at position 0, or None if its key is gone and no rewrite replaces it."""
         for _, part in self.entries():
             if isinstance(part, Segment):
                 record = part.records[0] if part.start == 0 and part.records else None
@@ -366,7 +366,7 @@ class SessionLog:
         return None
 
     def behind(self, drained: DrainMark) -> NewSegments:
-        """All that came into the chain behind this point. Raises `Erased` where the session was forgotten."""
+        """Return the content of the chain after this mark. Raises `Erased` if the session was forgotten."""
         incoming: list[JournalRecord | None] = []
         manifests: dict[str, Manifest] = {}
         rewritten: dict[int, JournalRecord] = {}
@@ -406,7 +406,7 @@ class SessionLog:
             elif record is not None:
                 records.check(self._address_key, self.key.session, position, record)
                 rewritten[position] = record
-        # keys of this session that we hold may have been destroyed: they are asked for anew
+        # keys of this session in memory may have been destroyed, so they are read again
         named = {derived_subject(self.key.session, generation) for generation in range(_DERIVED_HELD)}
         for record in part.records.values():
             if record is not None and record.kind == "message":
@@ -440,7 +440,7 @@ class SessionLog:
         return tuple(whole)
 
     def check_not_erased(self) -> None:
-        """Raise `Erased` where the session as a whole was forgotten."""
+        """Raise `Erased` if the whole session was forgotten."""
         tombstone = self._vault.tombstone(self._vault.subject_address(subject_of(self.key.session, None)))
         if tombstone is not None:
             raise Erased(f"session {self.key.session!r}", who=tombstone.who, when=tombstone.when, why=tombstone.why)

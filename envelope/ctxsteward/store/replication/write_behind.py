@@ -1,13 +1,12 @@
-"""The write-behind of a store whose journal lies outside the object store: draining, and opening sessions.
+"""The write-behind of a store whose journal is outside the object store: draining, and opening sessions.
 
-A session's turns are durable in the local journal when they are acknowledged; from there they are carried to the object
-store in the background. Nothing of this is on the path of an append or a build.
+A session's turns are durable in the local journal when they are acknowledged, and are copied to the object store in the
+background. No append or build waits for this.
 
-Opening a session asks the store in a thread of its own and waits for it for a moment only (`Timing`): `check_seconds`
-for the chain's tail; where that shows that the session has to move here, `move_seconds` for reading it and taking it
-over. A store that does not answer in time opens the breaker, and the session goes on locally with a finding: ownership
-does not move while the store is dead. Reading needs no ownership: what is not here is read in and stays somebody
-else's.
+Opening a session calls the store in a thread of its own and waits only for a short time (`Timing`): `check_seconds` for
+the chain's tail, and, if the session must move here, `move_seconds` for reading it and taking it over. A store that
+does not answer in time opens the breaker, and the session continues locally with a finding: ownership does not move
+while the store is dead. Reading needs no ownership: missing records are copied here, and the owner stays the same.
 
 Sizes in bytes, times in seconds. Raises `Erased`, `Damaged`, and `StoreError` for a tenant that was written with other
 keys.
@@ -38,13 +37,13 @@ from .report_objects import read_report
 from .segment_log import unreached
 
 MAX_ASKING = 16
-"""Threads that may wait for a store that does not answer."""
+"""Most threads that may wait for the store at the same time."""
 
 
 T = TypeVar("T")
 
 DRAIN_PATIENCE_SECONDS = 6.0
-"""A link whose outcome is not known is asked about for so long, then by the next pass."""
+"""Longest time in which one pass resolves a link with unknown outcome; the next pass continues."""
 _LOOK_SECONDS = 0.02
 _LATE = "the object store did not answer in time when a session was opened"
 _UNCHECKED = (
@@ -55,20 +54,20 @@ _UNCHECKED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteBehindStatus:
-    """What waits for the object store, and why."""
+    """The records, manifests and sessions that wait to be drained, and the reason."""
 
     waiting_records: int
     waiting_manifests: int
     waiting_sessions: int
     waiting_bytes: int
     oldest_seconds: float
-    """How long the oldest of it has been waiting, as this process has seen it."""
+    """Longest wait of a session that this process has observed."""
     last_error: str | None
     breaker: BreakerState
 
 
 class WriteBehind:
-    """Draining and opening sessions of one store. The drainer's thread starts with the first session that is opened."""
+    """Draining and opening sessions of one store. The drainer's thread starts when a session is first opened."""
 
     def __init__(
         self,
@@ -84,14 +83,14 @@ class WriteBehind:
         timing: Timing | None = None,
         background: bool = True,
     ) -> None:
-        """Without `background` there are no threads: opening asks in the caller's, and `drainer.run_once` drains."""
+        """Without `background` there are no threads: the caller's thread opens, and `drainer.run_once` drains."""
         self._timing = timing = timing or Timing()
         self._patience = patience = patience or Patience(total_seconds=DRAIN_PATIENCE_SECONDS)
         self._journal, self._objects, self._keys, self._vault, self._probe = journal, objects, keys, vault, probe
         self._background = background
         self._checked: set[str] = set()
         self._copy: tuple[SessionKey, tuple[JournalRecord, ...]] | None = None
-        """The session that was asked for last, to mend its journal."""
+        """The last session read by `stored_record`, with its records, for repairs of its log."""
         self.breaker: Breaker = Breaker(timing)
         self.ownership: Ownership = Ownership(journal, objects, keys, vault, patience=patience)
         self.drainer: Drainer = Drainer(
@@ -100,7 +99,7 @@ class WriteBehind:
         self._asker = Asker("sessions", MAX_ASKING, late=_LATE, breaker=self.breaker, background=background)
 
     def prepare(self, tenant: str, *, write: bool = True) -> None:
-        """Before a tenant's objects are touched for the first time: is the endpoint fit, are these its keys?"""
+        """Check the endpoint and the tenant's keys, before the tenant's objects are first accessed."""
         if tenant in self._checked:
             return
         if write and self._probe is not None:
@@ -113,12 +112,12 @@ class WriteBehind:
     # -- opening sessions -----------------------------------------------------------------------------------------
 
     def opened(self, key: SessionKey) -> list[Finding]:
-        """Become the owner of a session that is about to be written to, if the store can be asked; findings to show."""
+        """Make this journal the owner of a session to be written, if the store answers; return findings to show."""
         self.start()
         findings = []
         if not self._asked(lambda asked: self._move_here(key, asked)):
             drained = self._journal.drained(key)
-            if drained.epoch < 0:  # the first segment decides whose the session is
+            if drained.epoch < 0:  # 0: the session is claimed with the next segment, if nobody has written since
                 self._journal.set_drained(key, DrainMark(drained.position, drained.number, 0))
             findings.append(Finding(kind="ownership_unchecked", text=_UNCHECKED))
         for fork in forks_of(self._journal, key) if self.ownership.was_fenced(key) else ():
@@ -130,8 +129,8 @@ class WriteBehind:
         return findings
 
     def readable(self, key: SessionKey, length: int | None = None) -> None:
-        """Read a session in, up to at least `length` records. Where the store does not answer, what is here has to
-        do; `StoreUnavailable` where that is nothing."""
+        """Copy at least `length` records of a session into the journal. If the store does not answer, keep the
+        journal's; raise `StoreUnavailable` if those are fewer than `length`, or none."""
         try:
             self._reach(lambda: self._read_in(key, length))
         except StoreUnavailable:
@@ -139,7 +138,8 @@ class WriteBehind:
                 raise
 
     def all_readable(self, tenant: str) -> tuple[Finding, ...]:
-        """Read all sessions of a tenant in; which ones cannot be, and why. Raises `StoreUnavailable`."""
+        """Copy all sessions of a tenant into the journal; return a finding per unreadable one. Raises
+        `StoreUnavailable`."""
 
         def read_all() -> tuple[Finding, ...]:
             stored = self.sessions(tenant)
@@ -150,13 +150,13 @@ class WriteBehind:
                 except (Damaged, ObjectMissing, UnsupportedVersion) as error:
                     findings.append(unreached(session, error))
                 except Erased:
-                    continue  # there is nothing of it to read
+                    continue  # it has no readable record
             return tuple(findings)
 
         return self._reach(read_all)
 
     def stored_sessions(self, tenant: str) -> ReachedSessions:
-        """Ids of the sessions in the object store; none where it does not answer."""
+        """Return the ids of the sessions in the object store; none if it does not answer."""
         try:
             return self._reach(lambda: self.sessions(tenant))
         except StoreUnavailable as error:
@@ -165,11 +165,11 @@ class WriteBehind:
             )
 
     def is_stored(self, key: SessionKey) -> bool:
-        """Whether the object store holds the session. Raises `StoreUnavailable`."""
+        """Return whether the object store has the session. Raises `StoreUnavailable`."""
         return self._reach(lambda: self.holds(key))
 
     def stored_record(self, key: SessionKey, position: int) -> JournalRecord | None:
-        """A record as the object store has it; None where it has none, or does not answer in a moment."""
+        """Return a record from the object store, or None if it has none or does not answer in time."""
         copy = self._copy
         if copy is None or copy[0] != key or position >= len(copy[1]):
 
@@ -185,10 +185,10 @@ class WriteBehind:
         return copy[1][position] if copy[0] == key and 0 <= position < len(copy[1]) else None
 
     def stored_report(self, tenant: str, address: str) -> Wire | None:
-        """The compression report that this address names in the object store; None where it has none, or does not
+        """Return the compression report with this address from the object store, or None if it has none or does not
         answer.
 
-        Raises `Erased` where its session was forgotten, `Damaged`.
+        Raises `Damaged`, and `Erased` if its session was forgotten.
         """
 
         def read() -> Wire | None:
@@ -205,7 +205,7 @@ class WriteBehind:
             return None
 
     def stored_report_addresses(self, tenant: str, digits: str) -> list[str]:
-        """Addresses of reports in the object store that begin with these digits; none where it does not answer."""
+        """Return the addresses of stored reports that begin with these digits; none if the store does not answer."""
         prefix = report_name(tenant, digits)
         try:
             return self._reach(lambda: [info.key.rpartition("/")[2] for info in self._objects.list(prefix)])
@@ -213,8 +213,8 @@ class WriteBehind:
             return []
 
     def flush(self, timeout_seconds: float, *, patient: bool = True) -> bool:
-        """Wait until nothing waits any more; False where something still does. Without `patient`, a store that does
-        not answer is not waited for."""
+        """Wait until everything is drained; return False if it is not in time. Without `patient`, do not wait for a
+        store that does not answer."""
         until = self._timing.clock() + timeout_seconds
         try:
             while self._journal.waiting(1):
@@ -232,12 +232,12 @@ class WriteBehind:
             self.drainer.hurry = False
 
     def start(self) -> None:
-        """Have what waits drained, in a process that is a child of the one that began with it, too."""
+        """Start the drainer's thread if it does not run, also in a child process."""
         if self._background:
             self.drainer.start()
 
     def grown(self, key: SessionKey) -> None:
-        """A session was appended to here."""
+        """Start the drainer after an append."""
         self.start()
 
     def status(self) -> WriteBehindStatus:
@@ -253,15 +253,15 @@ class WriteBehind:
         )
 
     def close(self, timeout_seconds: float) -> bool:
-        """Drain what waits, as far as the time goes, and end the thread."""
+        """Drain as much as the time allows, and end the thread; return whether everything was drained."""
         drained = self.flush(timeout_seconds, patient=False)
         return self.drainer.stop(timeout_seconds) and drained
 
     # -- for erasure: `RemoteSessions` -----------------------------------------------------------------------
 
     def sessions(self, tenant: str) -> ReachedSessions:
-        """Ids of the sessions in the object store that are not forgotten; findings are chains of which that cannot be
-        told, and what was there once and is not listed.
+        """Return the ids of the sessions in the object store that are not forgotten; findings name chains whose id
+        cannot be read, and chains that exist but are not listed.
         """
         self.prepare(tenant, write=False)
         vault = self._vault(tenant)
@@ -287,18 +287,18 @@ class WriteBehind:
         return ReachedSessions(tuple(sorted(names)), tuple(findings))
 
     def holds(self, key: SessionKey) -> bool:
-        """Whether the object store holds the session; asked for by its name."""
+        """Return whether the object store has the session, without a listing."""
         self.prepare(key.tenant, write=False)
         return self.ownership.log(key).is_there()
 
     def parent(self, key: SessionKey) -> str | None:
-        """Of which session it is a fork."""
+        """Return the session of which this is a fork, or None."""
         first = self.ownership.log(key).first()
         origin = fork_point([] if first is None else [first])
         return None if origin is None else origin.session
 
     def subjects(self, key: SessionKey) -> ReachedSessions:
-        """Addresses of the subjects under whose keys a session's records are encrypted."""
+        """Return the addresses of the subjects whose keys encrypt a session's records."""
         return self.ownership.log(key).subjects()
 
     def claim(self, key: SessionKey) -> None:
@@ -307,13 +307,13 @@ class WriteBehind:
         self._read_in(key)
 
     def rewritten(self, key: SessionKey, positions: Iterable[int]) -> None:
-        """Records at these positions were replaced, or have lost their key: drain them again."""
+        """Drain the records at these positions again, because they were replaced or have lost their key."""
         self.ownership.rewrite(key, positions)
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _read_in(self, key: SessionKey, length: int | None = None) -> None:
-        """Read the session in, up to at least `length` records (default: all of it), without taking it over."""
+        """Copy at least `length` records (default: all) of a session into the journal, without a change of owner."""
         if not (length is not None and self._journal.length(key) >= length > 0):
             self.prepare(key.tenant, write=False)
             log, drained = self.ownership.log(key), self._journal.drained(key)
@@ -332,7 +332,7 @@ class WriteBehind:
         self._read_parents(key, asked)
 
     def _read_parents(self, key: SessionKey, asked: StoreQuestion | None = None) -> None:
-        """What a fork shares with its parent lies in the parent's log."""
+        """Copy the parents of a fork, because their logs have the records that it shares."""
         while (origin := fork_point(self._journal.read(key, 0, 1))) is not None:
             key = SessionKey(key.tenant, origin.session)
             if self._journal.length(key) < origin.position:
@@ -342,13 +342,13 @@ class WriteBehind:
                 self.ownership.catch_up(key, claim="never", wanted=wanted)
 
     def _seen(self, folder: str) -> Iterator[str]:
-        """Addresses of sessions that this journal has ever seen in the object store."""
+        """Yield the addresses of sessions that this journal has ever seen in the object store."""
         for name in self._journal.witnessed():
             if name.startswith(folder) and name.endswith("/log"):
                 yield name[len(folder) : -len("/log")]
 
     def _asked(self, work: Callable[[StoreQuestion], None]) -> bool:
-        """Whether the store has answered in time."""
+        """Run `work` and return whether the store answered in time."""
         try:
             self._asker.ask(work, self._timing.check_seconds, self._timing.move_seconds)
         except (StoreUnavailable, OutcomeUnknown):
