@@ -68,7 +68,7 @@ from .report import progress, publish, script
 from .written_runs import worded_runs, written_runs
 
 ADVICE = "advice"
-"""Of the block in a document."""
+"""Name of the block in a document."""
 ADVICE_HEAD = (
     "runs",
     "advice",
@@ -82,15 +82,15 @@ ADVICE_HEAD = (
 )
 OURS, OURS_HELD = "ours, in force", "ours, with what waits for people"
 UNDECIDED = 0.3
-"""Width of an interval that decides nothing."""
+"""An interval wider than this decides nothing."""
 IN_FORCE = ("active", "vetted")
-"""A person is taken to approve what is fit for use."""
+"""Statuses in force: a person is assumed to approve records that are fit for use."""
 TENANT = "eval"
 KEYS = MasterKeys(b"evals of advice".ljust(32, b"."))
-"""The same in every run: ids decide between equals."""
+"""The same in every run, because ids decide between equals."""
 Advice = frozenset[ArgumentFix]
 Advisor = Callable[[ErrorEpisode], Advice]
-"""What is advised about an error; empty: nothing."""
+"""Returns the advice about an error; empty for none."""
 
 
 class AdviceRun(NamedTuple):
@@ -112,20 +112,20 @@ class AdviceRow:
     errors: int
     """Held-out errors of tasks that some run solved."""
     told: float
-    """Share of them about which something is advised."""
+    """Share of these errors for which there is advice."""
     correct: float
-    """Of errors; a mean where the advisor draws."""
+    """Share of errors with correct advice; a mean if the advisor draws."""
     low: float
     high: float
     obeyed_failed: tuple[int, int]
-    """Tries that did as advised, of tries after an error with advice, in runs that failed."""
+    """Tries that followed the advice, and tries after an error with advice, in runs that failed."""
     obeyed_succeeded: tuple[int, int]
     verdict: str = ""
-    """better | worse | undecided, beside the best baseline; empty for baselines."""
+    """better | worse | undecided, compared with the best baseline; empty for baselines."""
 
 
 def read_runs(path: Path) -> list[AdviceRun]:
-    """The runs of a file whose outcome is known, as a night reads them. Raises `InvalidTranscript`."""
+    """Read the runs with a known outcome from a file, as a night reads them. Raises `InvalidTranscript`."""
     runs = list(runs_of(path.name, path.read_bytes()))
     if len({run.task for run in runs}) < 2 or not any(run.errors for run in runs):
         tasks = len({run.task for run in runs})
@@ -136,7 +136,7 @@ def read_runs(path: Path) -> list[AdviceRun]:
 
 
 def runs_of(name: str, data: bytes, settings: IngestSettings | None = None) -> Iterator[AdviceRun]:
-    """The runs in the bytes of a file, those whose outcome is known."""
+    """Yield the runs with a known outcome from the bytes of a file."""
     worker = HarvestWorker(key=KEYS.address_key(TENANT), settings=settings or IngestSettings())
     loaded = LoadedItem(source=name, name=name, data=data)
     artifacts: dict[str, list[Artifact]] = {}
@@ -153,15 +153,15 @@ def runs_of(name: str, data: bytes, settings: IngestSettings | None = None) -> I
 
 
 def as_it_happened(error: ErrorEpisode) -> ErrorEpisode:
-    """An error as it was when it happened: what the run did later is not known yet."""
+    """Return an error as it was when it happened, without what the run did later."""
     return replace(error, parameters=blamed_parameters(error.failed), worked=None, fixes=())
 
 
 def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[ArgumentFix]:
-    """What another run of the same task, one that succeeded, did where this call failed: the fixes that it shows.
+    """Return the fixes that a successful run of the same task shows for this failed call.
 
-    It is compared with the call of the same tool there that worked and shares most with it; a run that never made that
-    call work has stopped.
+    The call is compared with the working call of the same tool there that shares most with it. A run that never made
+    that tool work has stopped.
     """
     calls = steps(passing)
     worked = [step for step in calls if step.tool == failed.tool and step.works and step.arguments is not None]
@@ -172,7 +172,7 @@ def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[Arg
         worked, key=lambda step: ((mine & Counter(paired_values(step.arguments or {}))).total(), -step.position)
     )
     sources = ValueOrigins(passing, calls)
-    before = replace(failed, utterance=-1, answered=-1)  # all that the other run knew came after
+    before = replace(failed, utterance=-1, answered=-1)  # all that the other run knew came after this error
     names = changed_parameters(failed, nearest)
     if names:
         return frozenset(fix for name in names for fix in fixes(name, before, nearest, sources))
@@ -187,13 +187,13 @@ def done_instead(failed: ToolStep, passing: ReplayedTranscript) -> frozenset[Arg
 def records_of(
     learned: Iterable[AdviceRun], context: JudgementContext | None = None, kind: RecommendationKind = "tool_fix"
 ) -> list[MetaRecommendation]:
-    """The records of a kind that a night makes of these runs."""
+    """Return the records of a kind that a night makes of these runs."""
     artifacts = (artifact for run in learned for artifact in run.artifacts)
     return [one for one in records_made_of(artifacts, context) if one.kind == kind]
 
 
 def records_made_of(artifacts: Iterable[Artifact], context: JudgementContext | None = None) -> list[MetaRecommendation]:
-    """The records that a night makes of artifacts under `KEYS` and `TENANT`; nothing is stored."""
+    """Return the records that a night makes of artifacts under `KEYS` and `TENANT`; nothing is stored."""
     with (
         Store(MemoryJournal(), MemoryObjects(), KEYS, uri="memory:") as store,
         Ledger.open(":memory:", store, TENANT, "agent") as ledger,
@@ -203,9 +203,9 @@ def records_made_of(artifacts: Iterable[Artifact], context: JudgementContext | N
 
 
 def steward(records: Iterable[MetaRecommendation], statuses: Iterable[str]) -> Advisor:
-    """What the record says that applies: that quotes most of the error, then the best supported one.
+    """Return an advisor by records: the one that quotes most of the error, then the best supported one.
 
-    One that quotes another error does not apply, and what is reported to fail more is no advice.
+    A record that quotes another error does not apply, and one reported to fail more is no advice.
     """
     kept: list[tuple[FixTrigger, Advice, frozenset[str]]] = []
     for record in sorted(records, key=lambda one: (-one.support.principals, one.id)):
@@ -227,17 +227,17 @@ def steward(records: Iterable[MetaRecommendation], statuses: Iterable[str]) -> A
 
 
 def _quoted(text: str) -> frozenset[str]:
-    """The words that a record quotes of an error."""
+    """Return the words of an error that a record quotes."""
     return name_words(text.split('"')[1]) if text.count('"') > 1 else frozenset()
 
 
 def accepted_fix(error: ErrorEpisode) -> Advice:
-    """What was different about the call that was accepted."""
+    """Return the difference of the accepted call from the failed one."""
     return frozenset(fix for _, fixes in error.fixes for fix in fixes)
 
 
 def as_before(learned: Iterable[AdviceRun]) -> Advisor:
-    """What was accepted most often after the same error of the same tool."""
+    """Return an advisor by the fix accepted most often after the same error of the same tool."""
     counts: dict[tuple[str, str], Counter[Advice]] = {}
     for run in learned:
         for error in run.errors:
@@ -248,7 +248,7 @@ def as_before(learned: Iterable[AdviceRun]) -> Advisor:
 
 
 def constants() -> dict[str, Advisor]:
-    """The same fix for every error, of the parameter that it blames."""
+    """Return advisors that give the same fix for every error, for the parameter that it blames."""
 
     def of(verb: str, source: str | None = None) -> Advisor:
         def advise(error: ErrorEpisode) -> Advice:
@@ -273,7 +273,7 @@ class _JudgedError(NamedTuple):
     truth: Advice
     succeeded: bool
     is_mixed: bool
-    """Its task has runs that failed and runs that succeeded."""
+    """Whether its task has both failed and successful runs."""
 
 
 def _judged(held_out: Sequence[AdviceRun]) -> list[_JudgedError]:
@@ -289,7 +289,7 @@ def _judged(held_out: Sequence[AdviceRun]) -> list[_JudgedError]:
 
 
 def is_correct(advice: Advice, truth: Advice) -> bool:
-    """Whether advice says something, and nothing but what a run that succeeded did."""
+    """Return whether there is advice, and all of it is what a successful run did."""
     return bool(advice) and {fix.plain for fix in advice} <= {fix.plain for fix in truth}
 
 
@@ -301,7 +301,7 @@ def _directions(runs: Sequence[AdviceRun]) -> Iterator[tuple[list[AdviceRun], li
 
 
 def measure_advice(name: str, runs: Sequence[AdviceRun]) -> list[AdviceRow]:
-    """A row of each advisor over both directions; the baselines first."""
+    """Return a row of each advisor over both directions; the baselines first."""
     scores: dict[str, list[tuple[_JudgedError, float, Advice]]] = {}
     for learned, held_out in _directions(runs):
         judged = _judged(held_out)
@@ -366,7 +366,7 @@ def _with_verdict(row: AdviceRow, best: AdviceRow) -> AdviceRow:
 
 
 def advice_cells(rows: Iterable[AdviceRow]) -> Iterator[tuple[str, ...]]:
-    """The rows in words, in the order of `ADVICE_HEAD`."""
+    """Yield the rows in words, in the order of `ADVICE_HEAD`."""
     for row in rows:
         told = "" if row.advice == "random" else f"{100 * row.told:.0f}"
         obeyed = (f"{part} of {whole}" if whole else "" for part, whole in (row.obeyed_failed, row.obeyed_succeeded))
@@ -375,12 +375,12 @@ def advice_cells(rows: Iterable[AdviceRow]) -> Iterator[tuple[str, ...]]:
 
 
 def own_runs(*, seed: int) -> list[AdviceRun]:
-    """The runs of the world, as a night reads them."""
+    """Return the runs of the world, as a night reads them."""
     return list(runs_of(f"world-{seed}.jsonl", written_runs(seed=seed)))
 
 
 def own_worded_runs(*, seed: int) -> list[AdviceRun]:
-    """The runs of the world of several causes and wordings; its tools are the operator's own."""
+    """Return the runs of the world with several causes and wordings; its tools are the operator's own."""
     settings = IngestSettings(internal_tools=frozenset(("charge", "patch")))
     return list(runs_of(f"worded-{seed}.jsonl", worded_runs(seed=seed), settings))
 

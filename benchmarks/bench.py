@@ -72,7 +72,7 @@ QUOTED = frozenset(
         "5 soundings: tokens of sending everything, in 50 calls",
     )
 )
-"""Rows without a bar that other pages quote, or that say what the rows below are about."""
+"""Rows without a bar that other pages quote, or that introduce the rows below them."""
 _VERDICTS = {True: "ok", False: "missed", None: ""}
 
 
@@ -104,13 +104,13 @@ def run(names: Sequence[str], data: Path | None, write: Path | None) -> list[Ben
 
 
 def line_of(found: BenchmarkRow) -> str:
-    """A row as a terminal shows it."""
+    """Return a row as a terminal shows it."""
     verdict = {True: "ok", False: "MISSED", None: ""}[found.ok]
     return f"{found.bench:<12} {found.what:<78} {found.value:>14} {found.bar:>8} {verdict}".rstrip()
 
 
 def bench_block(before: str, rows: Sequence[BenchmarkRow]) -> Iterator[str]:
-    """Write rows that have a bar or are quoted, and keep the rows of benchmarks that did not run."""
+    """Yield the rows that have a bar or are quoted, and keep the rows of benchmarks that did not run."""
     ran = {row.bench for row in rows}
     kept = [line for line in before.splitlines() if (name := _bench_of(line)) in BENCHES and name not in ran]
     kept += [
@@ -128,7 +128,7 @@ def _bench_of(line: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the named benchmarks, or all; exit 1 where a bar is missed."""
+    """Run the named benchmarks, or all; exit 1 if a bar is missed."""
     parser = script(__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(BENCHES)}; default: all")
     parser.add_argument("--data", type=Path, help="folder of public transcripts")

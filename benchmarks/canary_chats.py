@@ -1,8 +1,8 @@
 """Chats with planted values for the comparison with other libraries: generated ones, and ones written by hand.
 
 A scenario is a conversation of OpenAI chat dicts (small talk, questions, tool calls and results) with about 32 canaries
-planted in natural sentences at all positions, or one of `stories`. A canary's `value` must be found in the window after
-compaction; a `stale` value must not be shown unless the newer one is. Same seed, same scenario.
+planted in natural sentences at all positions, or one of `stories`. A canary's `value` must be in the window after
+compaction; a `stale` value must not be shown without the newer one. The same seed gives the same scenario.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StoryText(Phrasings):
     """Exchanges of small talk after each reply."""
     lines: tuple[tuple[Literal["user", "assistant"], str], ...]
     values: tuple[tuple[str, str, Texts], ...]
-    """Kind, newest form, older forms."""
+    """Kind, newest form, older forms of each value."""
 
 
 @cache

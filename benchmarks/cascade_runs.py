@@ -1,8 +1,8 @@
-"""The auto-context design's three scenarios, played at its volumes, and what they cost beside sending everything.
+"""The auto-context design's three scenarios, played at its volumes, and their cost compared with sending everything.
 
-A research phase of 15 turns, a phase that is tried 10 times, soundings of 5. Texts are drawn from a seed; the model is
-scripted. The task states constraints and the model makes decisions (*canaries*); a late result of each is looked for in
-every later window. `evidence` says whether each tool result that left a window is led to by a reference in it.
+They are a research phase of 15 turns, a phase that is tried 10 times, and soundings of 5. Texts are drawn from a seed;
+the model is scripted. The task states constraints and the model makes decisions (*canaries*); every later window is
+searched for each. `evidence` is the share of tool results that are shown, or to which a reference in the window leads.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class RunScenario:
     name: str
     about: str
     everything_tokens: int
-    """The design's volume: what sending everything takes, about."""
+    """The design's volume: about the tokens of sending everything."""
     saved: float
-    """Of it, at least."""
+    """Least share of these tokens that must be saved."""
     cascade: Mapping[str, Any]
     replies: Callable[[], list[dict[str, Any]]]
     dynamic_tokens: int
@@ -81,20 +81,20 @@ class RunScenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioFigures:
-    """What playing a scenario came to."""
+    """Figures of a played scenario."""
 
     name: str
     efficiency: PhaseEfficiency
     constraints_kept: float
-    """Of constraints, over all calls: those that stand in the window."""
+    """Share of constraints that are in the window, over all calls."""
     decisions_kept: float
-    """Of decisions made before, over all calls, the same."""
+    """Share of earlier decisions that are in the window, over all calls."""
     evidence_reachable: float
-    """Of tool results before each call of its session: shown, or led to by a reference."""
+    """Share of the session's earlier tool results that are shown, or to which a reference leads, over all calls."""
 
 
 def _prose(random: Random, tokens: int) -> str:
-    """About so many tokens of rows."""
+    """Return rows of about `tokens` tokens."""
     lines = []
     while tokens > 0:
         words = " ".join(random.choice(_WORDS) for _ in range(9))
@@ -106,7 +106,7 @@ def _prose(random: Random, tokens: int) -> str:
 def _turns(
     phase: str, turns: int, result_tokens: int, seed: str, attempt: int | None = None, **last: Any
 ) -> list[dict[str, Any]]:
-    """Turns with a tool result each, and the reply that ends them; decisions fall on the second and third."""
+    """Return turns with a tool result each, and the final reply; decisions are in the second and third turn."""
     random, rows = Random(seed), []
     for turn in range(turns - 1):
         decided = f" I have {DECISIONS[turn - 1]}." if 0 < turn <= len(DECISIONS) else ""
@@ -189,9 +189,9 @@ def play_scenario(
     intra_context: bool | Mapping[str, Any] = True,
     scratchpad: bool = True,
 ) -> ScenarioFigures:
-    """Play it in memory with a scripted model, and read its figures.
+    """Play a scenario in memory with a scripted model, and return its figures.
 
-    Fields of `intra_context` go over the scenario's; False: phases have no such block. Without `scratchpad` the model
+    Fields of `intra_context` override the scenario's; False: phases have no such block. Without `scratchpad` the model
     keeps none.
     """
     phases = [dict(phase) for phase in scenario.cascade["phases"]]
@@ -232,7 +232,7 @@ def _builder_of(scenario: RunScenario) -> Callable[[Policy], EnvelopeBuilder]:
 
 
 def _kept(calls: Sequence[JudgedCall], canaries: Sequence[str]) -> Iterator[bool]:
-    """For each call and each canary that everything holds by then: whether it stands in what was sent."""
+    """Yield for each call and each canary of its history whether the canary is in the sent prompt."""
     for call in calls:
         everything = "\n".join(piece.said for piece in call.everything)
         sent = "\n".join(piece.said for piece in call.sent)
@@ -254,7 +254,7 @@ def _share(holds: Iterator[bool]) -> float:
 
 
 def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
-    """The scenarios, a few rows each."""
+    """Yield a few rows for each scenario."""
     for scenario in SCENARIOS:
         found = play_scenario(scenario)
         cost, name = found.efficiency, scenario.name

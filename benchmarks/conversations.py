@@ -1,9 +1,9 @@
-"""Made-up conversations for benchmarks, seeded: the same seed or number gives the same messages.
+"""Made-up conversations for benchmarks. The same seed or number gives the same messages.
 
-`conversation` makes one long talk for timing builds: sentences with numbers and names, no two messages alike.
+`conversation` makes one long talk for timing builds: sentences with numbers and names, and no two equal messages.
 
 `write` makes files of a help desk's transcripts for timing the steward's nights, one conversation each (`messages`), of
-10 to 30 messages: questions, answers, tool calls of which some fail and are repeated correctly, now and then a
+10 to 30 messages: questions, answers, tool calls of which some fail and are then corrected, and sometimes a
 correction, a wish or a fact.
 """
 
@@ -47,7 +47,7 @@ _ENDS = (
 
 
 def conversation(messages: int, *, sentences: int = 3, seed: int = 7) -> list[Wire]:
-    """`messages` wire dicts, user and assistant in turn, about 15 tokens a sentence."""
+    """Make `messages` wire dicts, alternately of user and assistant, about 15 tokens per sentence."""
     rng = random.Random(seed)
     return [_message(index, sentences, rng) for index in range(messages)]
 
@@ -69,7 +69,7 @@ CITIES = ("Bonn", "Graz", "Lyon", "Oslo", "Porto", "Turin", "Ghent", "Malmo", "R
 
 
 def write(folder: Path, count: int, start: int = 0, *, first_seconds: float = 1_760_000_000.0) -> None:
-    """So many files below `folder`, from number `start` on, changed a minute apart."""
+    """Write `count` files below `folder`, from number `start` on, with times one minute apart."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(start, start + count):
         path = folder / f"{number:06}.json"
@@ -79,7 +79,7 @@ def write(folder: Path, count: int, start: int = 0, *, first_seconds: float = 1_
 
 
 def messages(number: int) -> Iterator[dict[str, Any]]:
-    """One conversation, the same for the same number."""
+    """Yield one conversation, always the same for a number."""
     draw = Random(number)
     yield {"role": "user", "content": f"Hello, I have a question about my {draw.choice(WORDS)}."}
     yield {"role": "assistant", "content": "Of course. " + _prose(draw, 30)}

@@ -30,7 +30,7 @@ HEAD = (
 
 
 def cells(row: CostRow) -> tuple[str, ...]:
-    """A row's figures as `HEAD` names them."""
+    """Return a row's figures in the order of `HEAD`."""
     return (
         row.strategy,
         f"{row.raw_ratio:.2f}",
@@ -48,7 +48,7 @@ def _percent(share: float) -> str:
 
 
 def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
-    """A table for each dynamic budget and each format; of the largest budget one for all formats."""
+    """Yield a table for each dynamic budget and each format; for the largest budget one for all formats."""
     prices = Prices(block_tokens=model_info(MODEL).cache_block_tokens)
     costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
     yield f"{costs}; block {prices.block_tokens:,} tokens."

@@ -33,13 +33,13 @@ Colour = Literal["green", "red", "unscored"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateColours:
-    """One gate, and what it says of each subject."""
+    """One gate, and its colour for each subject."""
 
     suite: str
     metric: str
     rule: str
     colours: Mapping[str, Colour]
-    """By subject."""
+    """Colour by subject."""
     values: Mapping[str, float | None]
 
     @property
@@ -48,7 +48,7 @@ class GateColours:
 
     @property
     def is_asked(self) -> bool:
-        """Whether any subject but ours could be asked."""
+        """Whether the gate applies to any subject but ours."""
         return any(colour != "unscored" for name, colour in self.colours.items() if name != OURS)
 
 
@@ -61,7 +61,7 @@ def discriminated(
     workers: int = 1,
     tell: Callable[[str], object] = lambda text: None,
 ) -> Iterator[GateColours]:
-    """Play the first scenarios of each suite with each subject; a row a gate. What is ours alone is not played."""
+    """Play the first scenarios of each suite with each subject; yield a row per gate. Skip `ours_only` suites."""
     judged = {name: LibrarySubject(name) if name in PEERS else subject_named(name) for name in subjects}
     setups = {name: replace(setup or Setup(), subject=subject) for name, subject in judged.items()}
     draws = {suite: tuple(drawn(suite, SPLIT, scenarios)) for suite in suites if suite_named(suite).ours_only is None}
@@ -79,7 +79,7 @@ def discriminated(
 
 
 def _rows(name: str, played: Mapping[str, list[ScenarioResult]], setups: Mapping[str, Setup]) -> Iterator[GateColours]:
-    """The gates of one suite over what each subject came to."""
+    """Yield the gates of one suite with each subject's results."""
     ended = {
         subject: result(suite_named(name), scenarios, split=SPLIT, setup=setups[subject], gates={}, when="")
         for subject, scenarios in played.items()
@@ -100,7 +100,7 @@ def _colour(gate: Gate, value: float | None, broke_off: bool) -> Colour:
 
 
 def discrimination_block(rows: Sequence[GateColours], subjects: Sequence[str], scenarios: int) -> Iterator[str]:
-    """The table, and what it says of the gates."""
+    """Yield the table, and its summary of the gates."""
     yield (
         f"The first {scenarios} scenarios of the split `{SPLIT}` of each suite, at the shipped gates. "
         f"Played: {', '.join(subjects)}."
@@ -127,7 +127,7 @@ def _red(row: GateColours, subjects: Sequence[str]) -> str:
 
 
 def findings(rows: Sequence[GateColours]) -> Iterator[str]:
-    """What is wrong with the gates, or with us: gates that are never red, and gates that we do not hold."""
+    """Yield the faults of the gates, or ours: gates that are never red, and gates that we miss."""
     asked = [row for row in rows if row.is_asked]
     blind = [row for row in asked if not row.reds]
     ours = [row for row in rows if row.colours.get(OURS) == "red"]
@@ -148,7 +148,7 @@ def _is_beaten(row: GateColours) -> bool:
 
 
 BOUNDED = ("window", "newest-tokens", "bm25", "retrieval", "random", "summary")
-"""Baselines that send no more than ours may."""
+"""Baselines that send no more tokens than ours may."""
 
 
 def _named(rows: Sequence[GateColours]) -> str:

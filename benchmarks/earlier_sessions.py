@@ -45,7 +45,7 @@ from .report import progress, publish, script
 
 ROOM_TOKENS = 120
 SHARED_TERMS, SHARED_FRACTION = 2, 0.5
-"""A sentence says a note where it has so many of its terms, and so much of the shorter of the two."""
+"""A sentence says a note if it has this many of its terms, and this share of the shorter of the two."""
 HEAD = ("data", "half", "lines", "questions", "shown", "tokens", "ms")
 
 
@@ -57,16 +57,16 @@ class Turn(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A question, where it stands, and what answers it."""
+    """A question, its place, and its evidence."""
 
     session: int
-    """The first one that is not earlier."""
+    """Index of the first session that is not earlier."""
     turn: int
     text: str
     notes: tuple[frozenset[str], ...] = ()
     """Terms of notes of earlier sessions."""
     turns: tuple[tuple[int, int], ...] = ()
-    """Session and turn of the evidence, from 0."""
+    """Session and turn of each piece of evidence, from 0."""
 
 
 class Person(NamedTuple):
@@ -74,7 +74,7 @@ class Person(NamedTuple):
 
     name: str
     sessions: tuple[tuple[str, tuple[Turn, ...]], ...]
-    """Each with its day."""
+    """Day and turns of each session."""
     questions: tuple[Asked, ...]
 
 
@@ -91,7 +91,7 @@ class Sentence(NamedTuple):
 
 
 def read_people(path: Path, *, held_out: bool) -> list[Person]:
-    """One half of a folder of RealMem, or of a LoCoMo file."""
+    """Read one half of a folder of RealMem, or of a LoCoMo file."""
     if path.is_dir():
         files = sorted(path.glob("*.json"))
         middle = -(-3 * len(files) // 5)
@@ -146,7 +146,7 @@ def _speakers(transcript: Any, questions: Sequence[Any]) -> Iterator[Person]:
 
 
 def _said(entry: Any, speaker: str) -> str:
-    """What was said, without the name before it: a chat has none."""
+    """Return the text without the speaker's name before it, because a chat has none."""
     return str(entry.wire["content"]).removeprefix(f"{speaker}: ")
 
 
@@ -154,16 +154,16 @@ def _said(entry: Any, speaker: str) -> str:
 
 
 class Shown(NamedTuple):
-    """What one question is shown."""
+    """The rows shown for one question."""
 
     texts: tuple[str, ...]
-    """Sentences."""
+    """Sentences shown."""
     turns: frozenset[tuple[int, int]]
     tokens: int
 
 
 def fit(ranked: Sequence[Sentence], counter: Counter) -> Shown:
-    """The sentences that fit into the room, as the product lays rows out: best first, each text once."""
+    """Return the sentences that fit into the room, laid out as the product does: best first, each text once."""
     taken: list[Sentence] = []
     used, misses = 0, 0
     for one in ranked:
@@ -182,7 +182,7 @@ def fit(ranked: Sequence[Sentence], counter: Counter) -> Shown:
 
 
 def share_shown(asked: Asked, shown: Shown) -> float:
-    """Share of a question's evidence that is there."""
+    """Return the share of a question's evidence that is shown."""
     if asked.turns:
         return fmean(turn in shown.turns for turn in asked.turns)
     said = [set(terms(text)) for text in shown.texts]
@@ -190,7 +190,7 @@ def share_shown(asked: Asked, shown: Shown) -> float:
 
 
 def says(sentence: set[str], note: set[str]) -> bool:
-    """Whether a sentence says a note, by their terms."""
+    """Return whether a sentence says a note, by their terms."""
     return len(sentence & note) >= max(SHARED_TERMS, SHARED_FRACTION * min(len(sentence), len(note)))
 
 
@@ -207,7 +207,7 @@ Rank = Callable[[list[Sentence], str], Sequence[Sentence]]
 
 
 def _bm25(b: float) -> Rank:
-    """BM25 (k1 1.2) with this discount for length; among equals the newer one."""
+    """Return a ranking by BM25 (k1 1.2) with this discount for length; among equals the newer one is first."""
     postings: dict[str, dict[int, int]] = defaultdict(dict)
     lengths: list[int] = []
 
@@ -246,7 +246,7 @@ Answers = Iterator[tuple[Asked, Shown, float]]
 
 
 def measure(people: Sequence[Person], tokenizer: str = "o200k_base") -> Iterator[tuple[str, int, float, float, float]]:
-    """Of each way: its name, questions, share shown, tokens, milliseconds."""
+    """Yield for each ranking its name, questions, share shown, tokens, milliseconds."""
     counter = Counter(load_tokenizer(tokenizer))
     for name, make in BASELINES.items():
         yield name, *_measured(people, partial(_baseline, make, counter))
@@ -317,7 +317,7 @@ def _ours(person: Person, counter: Counter) -> Answers:
 
 
 def lines(paths: Sequence[Path], halves: Sequence[bool]) -> Iterator[str]:
-    """The table, as Markdown."""
+    """Yield the table, as Markdown."""
     rows: list[list[str]] = []
     for path in paths:
         for held_out in halves:

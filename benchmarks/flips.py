@@ -1,16 +1,16 @@
-"""How well the drift report guards locked lines: what it blocks of reversed rules, and of edits that change nothing.
+"""The drift report as a guard of locked lines: the share of reversed rules, and of harmless edits, that it blocks.
 
-Lines are those of two public agent policies, all under lock, and some of our own in English and Chinese. They are
+Lines are those of two public agent policies, all locked, and some of our own in English and Chinese. They are
 reversed or harmlessly edited by hand (``rewordings*.yaml``) and by a seeded generator (``mutations.yaml``). The drift
 rules were written with the first half: one policy and ``rewordings.yaml``. The other policy and
 ``rewordings_held_out.yaml``, which is older than the rules, are the held-out half: read its figures, not its cases.
 
-Blocked: the report's level is BLOCK. Asked: blocked, or two people must approve. In place: the text stands under the
-locked line's key; beside: it is a new line without a lock, and the locked line stays. Baselines beside: block whatever
-shares words with a locked line; in place: block by edit distance, block every change.
+Blocked: the report's level is BLOCK. Asked: blocked, or two people must approve. In place: the text replaces the locked
+line under its key. Beside: it is a new line without a lock, and the locked line stays. Baselines beside: block each
+text that shares words with a locked line. Baselines in place: block by edit distance, block every change.
 
-`data` holds the public transcripts, and ``policies`` or ``../sets/policies`` beside it the policies; without them the
-wordings about our own lines are measured alone.
+`data` has the public transcripts, and the policies are in ``policies`` in it or ``sets/policies`` next to it. Without
+them, only the wordings of our own lines are measured.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ SOURCES: Mapping[Half, tuple[str, str]] = {
     "held out": ("rewordings_held_out.yaml", "retail"),
 }
 MIN_WORDS = 6
-"""Words of a policy's line that says enough to be turned round."""
+"""Least words of a policy's line that has enough content to be reversed."""
 A_KIND = 30
-"""Cases of one mutation, of one policy."""
+"""Most cases of one mutation, per policy."""
 
 
 class LockedLineCase(NamedTuple):
-    """A locked line, and what somebody makes of it."""
+    """A locked line, and a text that someone makes of it."""
 
     line: str
     text: str
     is_flip: bool
     by: str
-    """Which mutation, or ``hand``."""
+    """Name of the mutation, or ``hand``."""
 
 
 class LockedLineVerdict(NamedTuple):
-    """What became of a case."""
+    """The drift report's verdict on a case."""
 
     blocked: bool
     asked: bool
@@ -71,7 +71,7 @@ def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
 
 
 def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], list[LockedLineCase]]:
-    """The locked lines of a half, and its cases."""
+    """Return the locked lines of a half, and its cases."""
     wordings, name = SOURCES[half]
     policy = () if policies is None else lines_of((policies / f"{name}.md").read_text(encoding="utf-8"))
     told = _read(wordings)
@@ -88,19 +88,19 @@ def cases(half: Half, policies: Path | None = None) -> tuple[tuple[str, ...], li
 
 
 def _read(file: str) -> Any:
-    """A YAML file of this folder."""
+    """Read a YAML file of this folder."""
     return YAML(typ="safe").load(files(__package__).joinpath(file).read_text(encoding="utf-8"))
 
 
 def lines_of(text: str) -> tuple[str, ...]:
-    """The rules of a policy in Markdown, each once."""
+    """Return the rules of a policy in Markdown, each once."""
     plain = (line.replace("**", "").strip() for line in text.splitlines() if not line.startswith("#"))
     bare = (re.sub(r"^- ", "", line) for line in plain)
     return tuple(dict.fromkeys(line for line in bare if len(line.split()) >= MIN_WORDS and not line.endswith(":")))
 
 
 def judge(lines: Sequence[str], case: LockedLineCase, *, beside: bool) -> LockedLineVerdict:
-    """What the drift report says of a case among all lines of its half, each of them locked."""
+    """Return the drift report's verdict on a case among all lines of its half, each of them locked."""
     entries = [ProfileEntry(id=f"rule-{n}", text=line, locked=True) for n, line in enumerate(lines)]
     place = lines.index(case.line)
     if beside:
@@ -113,14 +113,14 @@ def judge(lines: Sequence[str], case: LockedLineCase, *, beside: bool) -> Locked
     return LockedLineVerdict(found.level == "BLOCK", people_needed(found) >= 2)
 
 
-# -- what a generator makes of a policy ------------------------------------------------------------------------
+# -- generated cases of a policy -------------------------------------------------------------------------------
 
 Mutations = Sequence[tuple[str, str]]
-"""Patterns, and what stands in their place."""
+"""Patterns and their replacements."""
 
 
 def mutated(policy: Sequence[str], half: Half, seed: int = 7) -> list[LockedLineCase]:
-    """What the generator makes of a policy's lines: flips and harmless edits, at most `A_KIND` of each kind."""
+    """Return the generator's cases from a policy's lines: flips and harmless edits, at most `A_KIND` of each kind."""
     chance = random.Random(f"{seed} {half}")
     read = _read("mutations.yaml")
     own = read[half]
@@ -156,7 +156,7 @@ def _ended(endings: Sequence[str], line: str) -> Iterator[str]:
 
 
 def _misspelled(line: str, chance: random.Random) -> str:
-    """The line with two neighbouring letters of one long word exchanged, or one left out."""
+    """Return the line with two neighbouring letters of one long word exchanged, or one left out."""
     words = list(re.finditer(r"[a-z]{7,}", line))
     if not words:
         return ""
@@ -224,6 +224,6 @@ def _folders(data: Path | None) -> Iterator[Path]:
 
 
 def _named(told: str, policy: Sequence[str]) -> str | None:
-    """The line that a wording is about: ``airline: Basic economy flights``."""
+    """Return the line to which a wording belongs, such as ``airline: Basic economy flights``."""
     start = re.sub(r"^\w+: (?:- )?", "", told)
     return next(islice((line for line in policy if line.startswith(start)), 1), None)

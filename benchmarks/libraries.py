@@ -1,11 +1,11 @@
 """Other libraries as subjects: each library's own code runs in a process and an environment of its own.
 
-`peer_adapter` runs in that environment, spoken to over JSON lines, bounded in time, ended by whoever started it. Its
-environment variables are a path, an empty home, and switches that keep libraries from looking for models on the
-network; nothing of ours. A `LibrarySubject` starts a process a conversation, so that nothing is kept from one to the
-next; an `AdapterProcess` is the same library for many conversations, one after the other.
+`peer_adapter` runs in that environment. It exchanges JSON lines, has a time limit, and is ended by the process that
+started it. Its environment variables are a path, an empty home, and switches that keep libraries from looking for
+models on the network; none of ours. A `LibrarySubject` starts a process per conversation, so that no state is kept
+between them; an `AdapterProcess` is the same library for many conversations, one after the other.
 
-Raises `LibraryFailed` with what went wrong in a library, `InputError` where its environment is missing.
+Raises `LibraryFailed` with the failure of a library, `InputError` if its environment is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PEERS_PYTHON = Path(".venv-peers/bin/python")
 
 
 def canonical(wire: Wire) -> Wire:
-    """A message with what all providers have and nothing else."""
+    """Return a message with only the fields that all providers have."""
     content = wire.get("content")
     text = content if isinstance(content, str) or content is None else Message.from_wire(wire).text
     made: Wire = {"role": wire["role"], "content": text}
@@ -61,7 +61,7 @@ _QUIET = {
 
 
 class LibraryFailed(ContextError):
-    """A library gave no answer, or said that it cannot."""
+    """A library gave no answer, or an error."""
 
     def __init__(self, name: str, what: str) -> None:
         self.name = name
@@ -70,7 +70,7 @@ class LibraryFailed(ContextError):
 
 @dataclass(frozen=True, slots=True)
 class LibrarySubject:
-    """A library's strategy, a process a conversation."""
+    """A library's strategy, with a process per conversation."""
 
     name: str
     python: Path = PEERS_PYTHON
@@ -89,7 +89,7 @@ class LibrarySubject:
 
 
 class AdapterProcess:
-    """A library's strategy in one process: a conversation ends where the next is opened."""
+    """A library's strategy in one process. Opening a conversation ends the one before."""
 
     def __init__(
         self, name: str, python: Path = PEERS_PYTHON, *, adapter: Path = ADAPTER, answer_seconds: float = ANSWER_SECONDS
@@ -117,7 +117,7 @@ class AdapterProcess:
         return LibraryDialogue(self, task)
 
     def close(self) -> None:
-        """End the process; kill it where it does not."""
+        """End the process; kill it if it does not end."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):
@@ -131,7 +131,7 @@ class AdapterProcess:
         self._home.cleanup()
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request; raises `LibraryFailed`."""
+        """Return the answer to a request; raise `LibraryFailed`."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -165,7 +165,7 @@ class AdapterProcess:
 
 
 class LibraryDialogue:
-    """One conversation with a library; it has `resolve` where the library keeps what it takes out."""
+    """One conversation with a library. It has `resolve` if the library keeps messages that it takes out."""
 
     def __init__(self, process: AdapterProcess, task: Task, close: Callable[[], None] = lambda: None) -> None:
         self._process, self.close = process, close
@@ -173,7 +173,7 @@ class LibraryDialogue:
         self._ahead_seconds = 0.0
         opened = process.ask({"op": "open", "budget_tokens": task.budget_tokens})
         self.version = str(opened["version"])
-        """Of the library."""
+        """Version of the library."""
         if "resolve" in opened["can"]:
             self.resolve = self._resolve
 

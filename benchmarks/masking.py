@@ -7,7 +7,7 @@ back. A window sends only its newest steps and the messages after them.
 
 The schedule in hindsight is found by dynamic programming over calls and boundaries. The cheapest way to have boundary
 b at call c either had it at call c - 1 already, whose whole prompt is then a cached prefix, or moved there from some
-b' < b; then the prefix ends at the first result of step b', wherever b lies. So one running minimum serves all moves:
+b' < b; then the prefix ends at the first result of step b', for any b. So one running minimum serves all moves:
 O(calls × steps) time and memory.
 
 Source: observation masking, arXiv 2508.21433.
@@ -32,8 +32,8 @@ KEPT_STEPS = 5
 WINDOW_STEPS = 5
 RARELY_STEPS = 10
 BUDGET_STEPS = 8
-"""Newest steps that masking within a budget keeps: 97 of 100 values that replies took from a result stood in their
-prompt; with five steps, 96."""
+"""Newest steps that masking within a budget keeps: prompts then had 97 of 100 values that replies took from a result;
+with five steps, 96."""
 HINDSIGHT = "best in hindsight"
 HINDSIGHT_IN_BUDGET = f"best in hindsight, keep {BUDGET_STEPS}, in budget"
 
@@ -97,7 +97,7 @@ def masking_of(run: AgentRun, sizer: Sizer) -> MaskedRun:
 
 
 Schedule = Callable[[MaskedRun], list[PricedPrompt]]
-"""Return the prompt of each call of a masked run."""
+"""Returns the prompt of each call of a masked run."""
 
 
 def every_step(masking: MaskedRun) -> list[PricedPrompt]:
@@ -202,7 +202,7 @@ def sizes_of(masking: MaskedRun, sizer: Sizer, budget_tokens: int | None = None)
 
 
 def cheapest_boundaries(sizes: ScheduleSizes, prices: Prices) -> list[int]:
-    """Return the boundary of each call; of equal schedules the one that moves later."""
+    """Return the boundary of each call; among equal schedules the one that moves later."""
     least = sizes.least or (0,) * len(sizes.whole)
     cost = [
         prices.fresh(sizes.whole[0] - sizes.masked_off[b]) if b >= least[0] else inf

@@ -1,16 +1,16 @@
-"""What a summary by a model costs behind the session's prefix, and what builds pay for a model that is down or slow.
+"""The cost of a summary by a model after the session's prefix, and of builds with a model that is down or slow.
 
 ``summaries``: the requests that `SummaryAhead` makes over the shipped conversation, and over SWE-agent runs of
-``--data`` where there are any, counted in tokens of the prompt: behind the request that was rendered last (read from
-the cache at a tenth of the price), the same prompt without a cache, and a prompt of its own that holds the sources.
+``--data`` if there are any, in prompt tokens. Three requests are compared: appended to the request rendered last (read
+from the cache at a tenth of the price), the same prompt without a cache, and a prompt of its own with the sources.
 
-``structured``: agent runs of ``--data`` whose compactions a model structures beside the run, with two scripted models:
-an *oracle*, which quotes the lines of the sources that hold what later calls will use (it has read the recording), and
-a *hostile* one, whose every line claims what nobody said. Beside them the rules, flat and structured. A price is that
-of all prompts, and of the summaries' own, which ride the prefix; replies are counted beside it.
+``structured``: agent runs of ``--data`` whose compactions a model structures in the background, with two scripted
+models. An *oracle* quotes the lines of the sources with values that later calls use, which it knows from the recording;
+in every line of a *hostile* one is a claim that nobody made. The rules, flat and structured, are measured as well. A
+price is that of all prompts, and of the summaries' own, which use the prefix; replies are counted separately.
 
-``model down``: 60 turns each without a model, with one that refuses connections, and with one that takes them and never
-answers. Every build must succeed, and its p99 must stay that of the extractive builder.
+``model down``: 60 turns each without a model, with one that refuses connections, and with one that accepts them and
+never answers. Every build must succeed, and its p99 must stay that of the extractive builder.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from .conversations import conversation
 from .rows import BenchmarkRow, row
 
 CACHED = 0.1
-"""Price of a token that was read from the cache, relative to a plain one."""
+"""Price of a token read from the cache, relative to a plain one."""
 TURNS, DEADLINE_SECONDS = 60, 5.0
 RUNS = 3
 MOST_SECONDS = 60
 
 
 class PromptTokens(NamedTuple):
-    """Of one summary, three ways to ask for it."""
+    """Tokens of one summary's prompt, requested in different ways."""
 
     prefix: int
     instruction: int
@@ -63,12 +63,12 @@ class PromptTokens(NamedTuple):
 
     @property
     def ride(self) -> float:
-        """In plain tokens."""
+        """Cost after the prefix, in plain tokens."""
         return CACHED * self.prefix + self.instruction
 
 
 class _SilentModel:
-    """Remembers what it is asked, and has nothing to say."""
+    """Records its requests, and answers without bullets."""
 
     name = "silent"
 
@@ -84,7 +84,7 @@ class _SilentModel:
 
 
 class _PromptCounter:
-    """A summarizer that asks both ways, and counts."""
+    """A summarizer that requests both ways, and counts."""
 
     def __init__(self, counter: Counter) -> None:
         self._counter = counter
@@ -110,7 +110,7 @@ class _PromptCounter:
 
 
 def run(data: Path | None) -> Iterator[BenchmarkRow]:
-    """Costs of prompts; then 60 turns with and without a model."""
+    """Yield costs of prompts; then of 60 turns with and without a model."""
     demo = Path(__file__).parents[1] / "console" / "ctxsteward" / "console" / "data" / "demo.jsonl"
     sources = {"the shipped conversation": [demo]} if demo.is_file() else {}
     if data is not None and (data / "swe_agent").is_dir():
@@ -164,7 +164,7 @@ LIE_MARK = "(unsaid)"
 
 @dataclass(slots=True, kw_only=True)
 class _ScriptedModel:
-    """Reads the sources, and answers with lines about them: what an oracle would quote, or nothing but lies."""
+    """Reads the sources, and answers with lines about them: an oracle's quotes, or only lies."""
 
     counter: Counter
     values: tuple[str, ...]
@@ -225,7 +225,7 @@ class _ScriptedModel:
 
 
 class _ScriptedSummarizer:
-    """Shows the model what it is asked about, and counts what stood."""
+    """Gives the model its sources, and counts the lines that were kept."""
 
     def __init__(self, model: _ScriptedModel) -> None:
         self._model, self._inner = model, ModelSummarizer(model, sections=True)
@@ -240,7 +240,7 @@ class _ScriptedSummarizer:
 
 
 class _PatientBuilder(EnvelopeBuilder):
-    """Each call of the run takes as long as the summary beside it."""
+    """A builder whose every call waits for the summary in the background."""
 
     landed: int = 0
     lies: int = 0
@@ -258,7 +258,7 @@ class _PatientBuilder(EnvelopeBuilder):
 class _StructuredTally:
     bill: Bill = field(default_factory=Bill)
     priced: float = 0.0
-    """Of the summaries' prompts."""
+    """Price of the summaries' prompts."""
     output_tokens: int = 0
     asked: int = 0
     summaries: int = 0
@@ -338,7 +338,7 @@ def _judged(
 
 
 def _builds() -> Iterator[BenchmarkRow]:
-    import openai  # noqa: F401  # a process that serves has it
+    import openai  # noqa: F401  # a serving process has it loaded
 
     plain = _p99(None)
     yield row("models", f"{TURNS} turns without a model: p99 of a build", plain * 1e3, "ms")
@@ -355,7 +355,7 @@ def _builds() -> Iterator[BenchmarkRow]:
 
 
 def _p99(summarizer: ModelSummarizer | None) -> float:
-    """Of all builds of some runs, in seconds; raises what a build raises."""
+    """Return the p99 of all builds of some runs, in seconds; raise what a build raises."""
     found: list[float] = []
     for seed in range(RUNS):
         ahead = None if summarizer is None else SummaryAhead(summarizer, provider="openai-chat")
@@ -374,7 +374,7 @@ def _p99(summarizer: ModelSummarizer | None) -> float:
 
 @contextmanager
 def _refusing() -> Iterator[str]:
-    with socket.socket() as taken:  # bound, and nobody listens
+    with socket.socket() as taken:  # bound, but not listening
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
 

@@ -1,15 +1,15 @@
-"""What a chat service notices of an object store that is dead, black-holed or slow: nothing, until it is back.
+"""The effect on a chat service of an object store that is dead, black-holed or slow: none until it is back.
 
-50 sessions in 50 threads, two steps (append and build) a second each, on a journal in a file, drained into a store
-that answers in 10 ms while it is well. Bars: every build succeeds; the p99 of append + build in trouble is at most
-1.2 × the healthy one or 50 ms; when the store is back, all is drained within 60 s, nothing lost, nothing twice. Beside
-it, what draining costs: records a second into a store in memory, and per second of CPU. Wall time unless CPU is said.
+50 sessions in 50 threads take two steps (append and build) a second each, on a journal in a file, drained into a store
+that answers in 10 ms while healthy. Bars: every build succeeds; in trouble the p99 of append + build is at most
+1.2 × the healthy one or 50 ms; when the store is back, all is drained within 60 s, nothing lost, nothing twice. The
+cost of draining is measured as well: records a second into a store in memory, and per second of CPU. Times are wall
+time unless they say CPU.
 
-`acknowledged` is the benchmark ``journal``, without any outage: 64 sessions in 64 threads of one process. A turn is a
-user message and an assistant message, each durable before the next call. Beside it the disk's own limit: how often
-4 KiB at the end of a file can be fsynced, measured in the same folder before and after. Group commit lets several
-appends share one fsync; where the disk is so slow that even full groups stay under the bar, the product of the two is
-the bar.
+`acknowledged` is the benchmark ``journal``, without an outage: 64 sessions in 64 threads of one process. A turn is a
+user message and an assistant message, each durable before the next call. It is compared with the disk's own limit: how
+often 4 KiB at the end of a file can be fsynced, in the same folder before and after. Group commit lets several appends
+share one fsync. If the disk is so slow that even full groups stay under the bar, the product of the two is the bar.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MODE_SECONDS = 12.0
 ROUNDS = 3
 LATENCY_SECONDS = 0.01
 GIVE_UP_SECONDS = 5.0
-"""How long a client waits for a store that has gone silent."""
+"""Time that a client waits for a silent store."""
 SLOW_SECONDS = 3.0
 RECOVERY_SECONDS = 60.0
 DRAINED_RECORDS = 10_000
@@ -64,7 +64,7 @@ class OutageFigures(NamedTuple):
 
 
 class BreakableObjects(ObjectStore):
-    """Objects in memory behind a network that one can break."""
+    """Objects in memory behind a network that can be broken."""
 
     uri = "memory:"
 
@@ -89,7 +89,7 @@ class BreakableObjects(ObjectStore):
         self.inner.delete(key)
 
     def close(self) -> None:
-        """Let those go that wait for an answer."""
+        """Release all callers that wait for an answer."""
         self._well.set()
 
     def _arrives(self) -> bool:
@@ -122,7 +122,7 @@ def run(data: object = None) -> Iterator[BenchmarkRow]:
 
 
 def measure(mode_seconds: float = MODE_SECONDS, *, sessions: int = SESSIONS) -> OutageFigures:
-    """Run the load with the store in each mode for so long, then let it recover."""
+    """Run the load with the store in each mode for `mode_seconds`, then let it recover."""
     objects = BreakableObjects()
     with tempfile.TemporaryDirectory() as folder:
         journal = FileJournal(Path(folder), drains=True)
@@ -130,7 +130,7 @@ def measure(mode_seconds: float = MODE_SECONDS, *, sessions: int = SESSIONS) -> 
             load = _Load(store, sessions)
             load.drive("healthy", 1.0)  # sessions are opened, tokenizers loaded, keys made
             load.seconds.clear()
-            for mode in get_args(Mode) * ROUNDS:  # interleaved, so that a drifting machine hits all alike
+            for mode in get_args(Mode) * ROUNDS:  # interleaved, so that a drifting machine affects all equally
                 objects.mode = mode
                 load.drive(mode, mode_seconds / ROUNDS)
             objects.mode = "healthy"
@@ -144,7 +144,7 @@ def measure(mode_seconds: float = MODE_SECONDS, *, sessions: int = SESSIONS) -> 
 
 
 class _Load:
-    """Sessions that append and build in step with the clock."""
+    """Sessions that append and build at fixed times."""
 
     def __init__(self, store: Store, sessions: int) -> None:
         self._messages = conversation(400, seed=1)
@@ -173,7 +173,7 @@ class _Load:
             try:
                 session.append(message, id=text)
                 builder.build(session)
-            except Exception:  # whatever it is, it is what the bar counts
+            except Exception:  # the bar counts every kind of failure
                 with self._lock:
                     self.failed += 1
             else:
@@ -185,7 +185,7 @@ class _Load:
 
 
 def _stored(objects: BreakableObjects, acknowledged: Counter[str]) -> tuple[int, int]:
-    """How many messages another machine does not find, and how many it finds more than once."""
+    """Return the numbers of messages that another machine does not find, and that it finds more than once."""
     reader = Store(MemoryJournal(drains=True), objects.inner, _KEYS, uri="memory:", write_behind=True)
     assert reader.write_behind is not None
     reader.write_behind.all_readable("default")
@@ -197,7 +197,7 @@ def _stored(objects: BreakableObjects, acknowledged: Counter[str]) -> tuple[int,
 
 
 def draining() -> tuple[float, float]:
-    """Records drained a second, and a second of CPU."""
+    """Return the records drained per second, and per second of CPU."""
     journal, objects = MemoryJournal(drains=True), MemoryObjects()
     store = Store(journal, objects, _KEYS, uri="memory:", write_behind=True, behind={"background": False})
     messages = conversation(DRAINED_RECORDS // 10, seed=2)
@@ -216,7 +216,7 @@ def draining() -> tuple[float, float]:
 _JOURNAL = "journal"
 WRITERS = 64
 TURNS = 80
-"""Of each session."""
+"""Turns of each session."""
 BAR_TURNS_PER_SECOND = 2_000
 PROBE_SECONDS = 0.5
 PROBE_BYTES = 4_096
@@ -226,7 +226,7 @@ class _JournalRound(NamedTuple):
     turns_per_second: float
     fsyncs_per_second: float
     group: float
-    """Appends a transaction."""
+    """Appends per transaction."""
 
 
 def acknowledged(data: object = None) -> Iterator[BenchmarkRow]:
@@ -257,7 +257,7 @@ def _journal_round(seed: int) -> _JournalRound:
 
 
 def _drive(sessions: list[Session], messages: list[dict[str, str]]) -> float:
-    """Seconds until every session has all turns."""
+    """Return the seconds until every session has all turns."""
     ready = threading.Barrier(len(sessions) + 1)
 
     def write(session: Session) -> None:
@@ -279,7 +279,7 @@ def _drive(sessions: list[Session], messages: list[dict[str, str]]) -> float:
 
 
 def fsyncs_per_second(folder: Path) -> float:
-    """What the disk can do: append, fsync, again."""
+    """Measure how often the disk can append and fsync in a second."""
     block, done = os.urandom(PROBE_BYTES), 0
     descriptor = os.open(folder / "probe", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     try:

@@ -1,17 +1,17 @@
-"""A library, spoken to over JSON lines: runs inside the peers' environment and imports nothing of ours.
+"""A library behind JSON lines: runs inside the peers' environment and imports nothing of ours.
 
-``python peer_adapter.py NAME`` reads one request a line from stdin and answers one line on stdout:
+``python peer_adapter.py NAME`` reads one request per line from stdin and answers one line each on stdout:
 
-- ``{"op": "open", "budget_tokens": 4000}``: a new conversation
-- ``{"op": "send", "messages": […]}``: OpenAI chat messages that were added; what would be sent now
+- ``{"op": "open", "budget_tokens": 4000}``: begin a new conversation
+- ``{"op": "send", "messages": […]}``: add OpenAI chat messages; return the messages to send now
 - ``{"op": "preview", "messages": […]}``: the same, without keeping them
-- ``{"op": "resolve", "reference": …}``: the text that a reference leads to
+- ``{"op": "resolve", "reference": …}``: return the text to which a reference leads
 
-Each may say ``"ahead_seconds"``: by how much the library's clock is ahead. Answers: ``{"messages": […],
-"references": {…}, "cpu_seconds": …}``, ``{"text": …}`` or ``{"text": null}``, to open ``{"version": …, "can": […]}``,
+Each may have ``"ahead_seconds"``: how far the library's clock is ahead. Answers are ``{"messages": […],
+"references": {…}, "cpu_seconds": …}``, ``{"text": …}`` or ``{"text": null}``, for open ``{"version": …, "can": […]}``,
 or ``{"error": …}``. CPU is that of deciding what to send, without converting messages from and to the wire. There is
-no model, no key and no network: whatever connects is refused. Every library counts tokens as it does by default. One
-file, because it is all that the peers' environment sees of us.
+no model, no key and no network: every connection is refused. Every library counts tokens with its default. This is
+one file, because the peers' environment has nothing else of ours.
 """
 
 import asyncio
@@ -35,19 +35,19 @@ Calls = Sequence[tuple[str, str, str]]
 
 
 def load(name: str) -> Any:
-    """A module of the peer."""
+    """Import a module of the peer."""
     return importlib.import_module(name)
 
 
 def calls_of(wire: Wire) -> Calls:
-    """The tool calls of a message of the wire."""
+    """Return the tool calls of a wire message."""
     return [
         (call["id"], call["function"]["name"], call["function"]["arguments"]) for call in wire.get("tool_calls") or ()
     ]
 
 
 def wire(role: str, text: str | None, calls: Calls = (), call_id: str = "") -> Wire:
-    """A message of the wire; `call_id` is the call that a tool's message answers."""
+    """Make a wire message; `call_id` is the call that a tool's message answers."""
     if role == "tool":
         return {"role": role, "tool_call_id": call_id, "content": text or ""}
     if role != "assistant":
@@ -67,27 +67,27 @@ class Peer:
         self.history: list[Any] = []
 
     def add(self, wires: list[Wire]) -> None:
-        """Take in messages, converted."""
+        """Convert and append messages."""
         self.history += [self.read(wire) for wire in wires]
 
     def read(self, wire: Wire) -> Any:
-        """The peer's own message."""
+        """Convert a wire message to the peer's own form."""
         return wire
 
     def decide(self) -> list[Any]:
-        """The messages to send, as the peer's own."""
+        """Return the messages to send, in the peer's own form."""
         raise NotImplementedError
 
     def write(self, messages: list[Any]) -> list[Wire]:
-        """Messages of the wire."""
+        """Convert the peer's messages to wire messages."""
         return messages
 
     def fork(self) -> "Peer":
-        """A copy that may go its own way."""
+        """Return an independent copy."""
         return copy.deepcopy(self)
 
     def references(self, sent: list[Wire]) -> dict[str, int]:
-        """References in these messages, with the 1-based place of the message that each leads to."""
+        """Return references in these messages, with the 1-based place of the message that each leads to."""
         return {}
 
 
@@ -95,7 +95,7 @@ class Peer:
 
 
 class LangChain(Peer):
-    """Messages of langchain-core, sent as one of the functions below has them."""
+    """Messages of langchain-core, shortened by one of the functions below."""
 
     package = "langchain"
 
@@ -123,7 +123,7 @@ class LangChain(Peer):
 
 
 def trimmed(history: list[Any], budget_tokens: int) -> list[Any]:
-    """`trim_messages` as its documentation recommends it."""
+    """Apply `trim_messages` as its documentation recommends."""
     kept: list[Any] = load("langchain_core.messages").trim_messages(
         history,
         max_tokens=budget_tokens,
@@ -136,7 +136,7 @@ def trimmed(history: list[Any], budget_tokens: int) -> list[Any]:
 
 
 def cleared(history: list[Any], budget_tokens: int) -> list[Any]:
-    """`ClearToolUsesEdit`, applied to a copy of the whole history at every call, as its middleware does."""
+    """Apply `ClearToolUsesEdit` to a copy of the whole history at every call, as its middleware does."""
     edit = load("langchain.agents.middleware").ClearToolUsesEdit(trigger=budget_tokens)
     messages = copy.deepcopy(history)
     edit.apply(messages, count_tokens=load("langchain_core.messages.utils").count_tokens_approximately)
@@ -187,7 +187,7 @@ class AgentFramework(Peer):
 
 
 class PydanticAI(Peer):
-    """A compaction capability, called as a run calls it before a model request; its edits persist."""
+    """A compaction capability, called as in a run before a model request; its edits persist."""
 
     package = "pydantic-ai-harness"
 
@@ -242,12 +242,12 @@ class PydanticAI(Peer):
 
 
 def sliding(room: Any, budget_tokens: int) -> Any:
-    """`SlidingWindowCompaction`: over the budget, the newest half of it stays."""
+    """Make a `SlidingWindowCompaction`: over the budget, the newest half of it stays."""
     return room.SlidingWindowCompaction(max_tokens=budget_tokens, keep_tokens=budget_tokens // 2)
 
 
 def tiered(room: Any, budget_tokens: int) -> Any:
-    """`TieredCompaction` of the tiers that need no model."""
+    """Make a `TieredCompaction` of the tiers that need no model."""
     tiers = [room.ClearToolResults(max_tokens=budget_tokens), sliding(room, budget_tokens)]
     return room.TieredCompaction(tiers=tiers, target_tokens=budget_tokens)
 
@@ -256,7 +256,7 @@ def tiered(room: Any, budget_tokens: int) -> Any:
 
 
 class Strands(Peer):
-    """`SlidingWindowConversationManager` with its proactive compression; what it drops is gone."""
+    """`SlidingWindowConversationManager` with its proactive compression; dropped messages are lost."""
 
     package = "strands-agents"
     note = "`SlidingWindowConversationManager(per_turn=True, proactive_compression=True)`; window = budget"
@@ -315,12 +315,12 @@ class Strands(Peer):
 
 @cache
 def loop() -> asyncio.AbstractEventLoop:
-    """One for all conversations: the database of LlamaIndex's memory belongs to it."""
+    """Return one loop for all conversations, because the database of LlamaIndex's memory belongs to it."""
     return asyncio.new_event_loop()
 
 
 class LlamaIndex(Peer):
-    """`Memory` in an SQLite database in memory, without blocks: those need a model or an embedder."""
+    """`Memory` in an SQLite database in memory, without blocks, which need a model or an embedder."""
 
     package = "llama-index-core"
     note = "`Memory(token_limit=budget)`, flushes a tenth of it; no memory blocks"
@@ -328,7 +328,7 @@ class LlamaIndex(Peer):
     def __init__(self, budget_tokens: int) -> None:
         super().__init__(budget_tokens)
         memory = load("llama_index.core.memory").Memory
-        # 0.7 of the limit is the history's; so that this is the budget
+        # 0.7 of the limit is for the history, which thus gets the budget
         limit = round(budget_tokens / 0.7)
         self.memory = memory.from_defaults(token_limit=limit, token_flush_size=max(1, budget_tokens // 10))
         self.waiting: list[Any] = []
@@ -369,7 +369,7 @@ MARKS = re.compile(r"(?:<<ccr:|hash=)([a-f0-9]{12,24})")
 
 
 class Headroom(Peer):
-    """`compress` over the whole history at every call; its text model would have to be downloaded."""
+    """`compress` over the whole history at every call, without its text model, which would have to be downloaded."""
 
     package = "headroom-ai"
     note = "`compress(messages)`, defaults without the downloaded text model; knows no budget"
@@ -389,16 +389,16 @@ class Headroom(Peer):
         return twin
 
     def references(self, sent: list[Wire]) -> dict[str, int]:
-        said = [str(wire.get("content")) for wire in sent]  # a message becomes one message
+        said = [str(wire.get("content")) for wire in sent]  # each message stays one message
         return {mark: n for n, text in enumerate(said, 1) for mark in MARKS.findall(text)}
 
     def resolve(self, reference: str) -> str | None:
-        """The message that a mark stands for; None where it has expired."""
+        """Return the message that a mark stands for; None if it has expired."""
         entry = load("headroom.cache.compression_store").get_compression_store().retrieve(reference)
         return None if entry is None else str(entry.original_content)
 
 
-# -- the loop --------------------------------------------------------------------------------------------------------
+# -- requests and answers --------------------------------------------------------------------------------------------
 
 PEERS: dict[str, Callable[[int], Peer]] = {
     "langchain-trim": partial(
@@ -425,14 +425,14 @@ PEERS: dict[str, Callable[[int], Peer]] = {
 
 
 def refuse(*_: object) -> None:
-    """There is no network here."""
+    """Refuse a connection, because libraries run offline."""
     raise OSError("libraries are asked offline")
 
 
 def serve(peer: Callable[[int], Peer]) -> None:
     """Answer requests until stdin ends."""
     answers = sys.stdout
-    sys.stdout = sys.stderr  # whatever a library prints is not an answer
+    sys.stdout = sys.stderr  # output that a library prints is not an answer
     state: dict[str, Any] = {}
     ahead_seconds = 0.0
     now = time.time
@@ -449,7 +449,7 @@ def serve(peer: Callable[[int], Peer]) -> None:
 
 
 def answered(make: Callable[[int], Peer], state: dict[str, Any], request: Wire) -> Wire:
-    """One request's answer."""
+    """Return the answer to one request."""
     match request["op"]:
         case "open":
             peer = state["peer"] = make(request["budget_tokens"])

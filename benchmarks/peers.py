@@ -66,7 +66,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeSubject:
-    """Our builder as a `Subject`, with these budgets beside the task's and a store in memory per conversation."""
+    """Our builder as a `Subject`, with these budgets besides the task's and a store in memory per conversation."""
 
     name: str = "ours"
     budgets: Mapping[str, float] = field(default_factory=dict)
@@ -80,18 +80,18 @@ class EnvelopeSubject:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that every subject is given."""
+    """Everything that a subject is given."""
 
     runs: tuple[AgentRun, ...]
     scenarios: tuple[CanaryScenario, ...]
     talks: tuple[tuple[Said, tuple[Question, ...]], ...]
-    """Conversations, and what is asked about them."""
+    """Conversations, and the questions about them."""
     timed: tuple[Said, ...]
     timed_calls: int
 
     @property
     def timed_sizes(self) -> list[int]:
-        """Messages before the timed calls."""
+        """Numbers of messages before the timed calls."""
         return [len(said) - 2 * self.timed_calls for said in self.timed]
 
 
@@ -107,7 +107,7 @@ def read_inputs(
 ) -> Inputs:
     """Read the public transcripts of a folder and make the rest.
 
-    `seeds` are canary scenarios of each language and half, `sizes` messages before the timed calls.
+    `seeds`: canary scenarios of each language and half. `sizes`: messages before the timed calls.
     """
     runs = tuple(read_runs([data / name for name in RUNS], {}, sizer))[::every_run]
     path = data / QUESTIONS
@@ -130,7 +130,7 @@ def read_inputs(
 
 
 def calls_of(run: AgentRun) -> Iterator[Said]:
-    """What each call of an agent run adds to the history."""
+    """Return the messages that each call of an agent run adds to the history."""
     entries = _entries([canonical(piece.wire) for piece in run.messages])
     return (entries[start:stop] for start, stop in zip((0, *run.seen), run.seen, strict=False))
 
@@ -155,19 +155,19 @@ EXPIRY = timedelta(hours=1)
 
 @dataclass(slots=True, kw_only=True)
 class PeerFigures:
-    """One subject's figures; what is not there was not scored."""
+    """One subject's figures; a missing figure was not scored."""
 
     name: str
     note: str = ""
-    """How it was called."""
+    """Settings of the subject."""
     version: str = ""
-    """Of a library."""
+    """Version of a library."""
     figures: dict[str, float] = field(default_factory=dict)
-    """By name: those of `Bill`, and ``canaries shown``, ``reachable`` and ``later``, ``recall``, in percent; ``fill``
-    of canaries and recall, tokens of a window to the budget, mean; ``ms at SIZE``, CPU of a call, median.
+    """By name: those of `Bill`; ``canaries shown``, ``reachable``, ``later`` and ``recall``, in percent; ``canaries
+    fill`` and ``recall fill``, tokens of a window to the budget, mean; ``ms at SIZE``, CPU of a call, median.
     """
     unscored: dict[str, str] = field(default_factory=dict)
-    """Why, by what."""
+    """Missing figures, and the reason of each."""
 
 
 def measure(
@@ -180,7 +180,7 @@ def measure(
     prices: Prices | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> PeerFigures:
-    """Measure one subject on all inputs; what it has to `close` is closed."""
+    """Measure one subject on all inputs, and `close` it if it has that method."""
     made = PeerFigures(name=name, note=note)
     with ExitStack() as stack:
         try:
@@ -207,7 +207,7 @@ def measure(
 
 
 Opener = Callable[[int], Dialogue]
-"""Begins a conversation at a budget of so many tokens."""
+"""Begins a conversation at this budget in tokens."""
 
 
 def _opened(subject: Subject, sizer: Sizer, budget_tokens: int) -> Dialogue:
@@ -215,7 +215,7 @@ def _opened(subject: Subject, sizer: Sizer, budget_tokens: int) -> Dialogue:
 
 
 def _sent(dialogue: Dialogue, said: Iterable[TranscriptEntry]) -> Prompt:
-    """What it would send when this was said, too; its CPU is as it says, or else what passed here."""
+    """Add messages and return the prompt. Its CPU time is the dialogue's own figure, or else measured here."""
     started = time.process_time()
     for row in said:
         if row.ts is not None and isinstance(dialogue, Clock):
@@ -231,12 +231,12 @@ def _prompt_of(answer: Answer) -> Prompt:
 
 
 def _reachable(prompt: Prompt) -> frozenset[int]:
-    """1-based places that something in the prompt leads to; of ours ranges of references count, too."""
+    """Return 1-based places to which the prompt leads; for ours, ranges of references count, too."""
     return frozenset(prompt.references.values()) if prompt.envelope is None else reachable_ordinals(prompt.envelope)
 
 
 def _expanded(dialogue: Dialogue, prompt: Prompt) -> Iterator[str]:
-    """Texts that references in a prompt lead to."""
+    """Yield the texts to which references in a prompt lead."""
     if isinstance(dialogue, Archive):
         ours = prompt.envelope is not None
         for reference in [f"§{n}" for n in sorted(_reachable(prompt))] if ours else prompt.references:
@@ -297,7 +297,7 @@ def _tokens(messages: Sequence[Wire], sizer: Sizer) -> int:
 
 
 def _said(wire: Wire) -> str:
-    """All that a message says: text, and the arguments of its calls."""
+    """Return all text of a message, with the arguments of its calls."""
     calls = [str(call["function"]["arguments"]) for call in wire.get("tool_calls") or ()]
     return "\n".join((Message.from_wire(wire).text or str(wire.get("content") or ""), *calls))
 
@@ -337,14 +337,14 @@ UNSCORED = "-"
 
 
 class PeerSetup(NamedTuple):
-    """A subject as it is measured."""
+    """A subject, and how it is measured."""
 
     make: Callable[[], Subject]
     note: str
 
 
 def peers(python: Path) -> dict[str, PeerSetup]:
-    """Everybody who is measured, by name."""
+    """Return all measured subjects, by name."""
     fractions = (("ours, recall 0.9", RECALL_FRACTION), ("ours, no recall", 0))
     return {
         EVERYTHING: PeerSetup(lambda: NamedSubject(EVERYTHING), "all messages"),
@@ -366,12 +366,12 @@ class Column(NamedTuple):
     figure: str
     shown: str
     best: Callable[[Sequence[float]], float] | None = None
-    """Which of a column's values wins; None: nothing is to be won."""
+    """Returns the winning value of a column; None if there is no winner."""
     per: str = ""
-    """The figure it is a share of, in percent; ``everything``: it is a ratio to everything's."""
+    """The figure of which this one is a share, in percent; ``everything``: it is a ratio to everything's."""
 
     def value(self, one: PeerFigures, everything: PeerFigures) -> float | None:
-        """Of a subject, beside everything; None: not scored."""
+        """Return a subject's value; None if not scored."""
         amount = one.figures.get(self.figure)
         if amount is None or not self.per:
             return amount
@@ -398,13 +398,13 @@ COLUMNS = (
 
 
 def columns(inputs: Inputs) -> tuple[Column, ...]:
-    """All figures, with CPU at each length of history."""
+    """Return all columns, with CPU at each length of history."""
     timed = (f"ms at {size:,}" for size in inputs.timed_sizes)
     return (*COLUMNS, *(Column(title, title, "{:.2f}", min) for title in timed))
 
 
 def peers_block(measured: Sequence[PeerFigures], inputs: Inputs, seconds: float) -> Iterator[str]:
-    """The table, what it was measured on, and who was measured how."""
+    """Yield the table, its inputs, and the settings of each subject."""
     calls = sum(len(run.seen) for run in inputs.runs)
     canaries = sum(len(case.canaries) for case in inputs.scenarios)
     questions = sum(len(asked) for _, asked in inputs.talks)
@@ -423,7 +423,7 @@ def peers_block(measured: Sequence[PeerFigures], inputs: Inputs, seconds: float)
 
 
 def figures_table(measured: Sequence[PeerFigures], shown: Sequence[Column]) -> Iterator[str]:
-    """A row a subject; what won a column, as it is shown, is bold, so that what looks equal wins alike."""
+    """Yield a row per subject. Winners of a column are bold, by the text shown, so that equal texts win alike."""
     everything = next((one for one in measured if one.name == EVERYTHING), PeerFigures(name=EVERYTHING))
     cells = {one.name: [one.name] for one in measured}
     for column in shown:
@@ -437,12 +437,12 @@ def figures_table(measured: Sequence[PeerFigures], shown: Sequence[Column]) -> I
 
 
 def library_note(name: str) -> str:
-    """How a library's strategy is called."""
+    """Return the settings of a library's strategy."""
     return str(getattr(PEERS[name], "keywords", {}).get("note") or getattr(PEERS[name], "note", ""))
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure and print the table; exit 2 on what cannot be used."""
+    """Measure and print the table; exit 2 on invalid options."""
     parser = script(__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"one of: {', '.join(peers(PEERS_PYTHON))}; default: all"

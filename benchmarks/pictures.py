@@ -34,7 +34,7 @@ from ctxsteward.evals.documents import block_of, table_rows
 from ctxsteward.evals.replay import open_session, replay
 
 MODEL, DYNAMIC_TOKENS = "gpt-4o", 2_000
-"""As in the demo; a test compares the sums."""
+"""Values of the demo; a test compares the sums."""
 
 WIDTH, LEFT, RIGHT = 760, 70, 64
 UPPER, LOWER = (70, 250), (318, 478)
@@ -69,14 +69,14 @@ class WindowPoint(NamedTuple):
     """One model call."""
 
     full_tokens: int
-    """The same head and every message so far, whole."""
+    """Tokens of the same head with all messages so far."""
     sent_tokens: int
     dynamic_tokens: int
     compacted: bool
 
 
 class WindowPanel(NamedTuple):
-    """A plot area and what its axes span."""
+    """A plot area and the range of its axes."""
 
     top: int
     bottom: int
@@ -91,8 +91,8 @@ class WindowPanel(NamedTuple):
 
 
 def points() -> list[WindowPoint]:
-    """Every call of the shipped incident under the demo's budgets."""
-    data = files("ctxsteward.console") / "data"  # a file of the package's, not its code
+    """Return every call of the shipped incident under the demo's budgets."""
+    data = files("ctxsteward.console") / "data"  # a data file of the package, not its code
     (transcript,) = parse_transcripts((data / "demo.jsonl").read_text(encoding="utf-8"), "demo.jsonl")
     profile = Profile.from_yaml((data / "demo-profile.yaml").read_text(encoding="utf-8"))
     builder = EnvelopeBuilder(model=MODEL, budgets=Budgets(dynamic_tokens=DYNAMIC_TOKENS))
@@ -111,7 +111,7 @@ def points() -> list[WindowPoint]:
 
 
 def window_svg(calls: Sequence[WindowPoint]) -> str:
-    """Both panels as one document."""
+    """Return both panels as one document."""
     full, sent = sum(call.full_tokens for call in calls), sum(call.sent_tokens for call in calls)
     compactions = sum(call.compacted for call in calls)
     said = (
@@ -202,11 +202,11 @@ def _round_up(value: int, step: int) -> int:
 
 
 class EvidenceLine(NamedTuple):
-    """One way to choose what is shown."""
+    """One ranking's curve."""
 
     name: str
     kind: str
-    """Its class in `STYLE`."""
+    """CSS class in `STYLE`."""
     shown: Mapping[int, float]
     """Tokens → percent of the evidence."""
 
@@ -219,14 +219,14 @@ KINDS = {
     "recency": "axis",
     "random": "third",
 }
-"""What is drawn, and how."""
+"""Rankings that are drawn, with their CSS class."""
 _DRAWN = {"heuristic": "ours", "recency": "newest"}
 EVIDENCE_HEIGHT, EVIDENCE_TOP, EVIDENCE_BOTTOM = 340, 84, 282
 PANEL_WIDTH, PANEL_LEFT, LABELS = 232, 56, 128
 
 
 def evidence_lines(page: str) -> tuple[list[EvidenceLine], list[EvidenceLine]]:
-    """What the tables of ``selection.md`` say: of talk between people, and of chats with long replies, held out."""
+    """Read the tables of ``selection.md``: talk between people, and chats with long replies, held out."""
     recall = [row for row in table_rows(block_of(page, "recall")) if row[0] != "strategy"]
     chats = table_rows(block_of(page, "chats"))
     chats = chats[: next((at for at, row in enumerate(chats) if row[0] == "ranking, by passage"), None)]
@@ -256,7 +256,7 @@ def evidence_lines(page: str) -> tuple[list[EvidenceLine], list[EvidenceLine]]:
 
 
 def evidence_svg(page: str) -> str:
-    """Both panels as one document."""
+    """Return both panels as one document."""
     people, assistant = evidence_lines(page)
     said = "Percent of a question's evidence that is shown, by tokens of recall: ours beside baselines."
     parts = [
@@ -306,7 +306,7 @@ def _evidence_panel(left: float, about: str, lines: Sequence[EvidenceLine]) -> I
 
 
 def question_svg() -> str:
-    """The beginning of the demo as a terminal shows it: bills, and one question to two prompts."""
+    """Return the beginning of the demo as a terminal shows it: bills, and one question to two prompts."""
     rows = demo_told().splitlines()
     start, end = (next(at for at, row in enumerate(rows) if title in row) for title in ("1  A day of", "3  What comes"))
     console = _recording(80)
@@ -316,13 +316,13 @@ def question_svg() -> str:
 
 
 def demo_svg() -> str:
-    """The end of the demo as a terminal shows it, from its checks on."""
+    """Return the end of the demo as a terminal shows it, from its checks on."""
     return terminal_svg(demo_told())
 
 
 @cache
 def demo_told() -> str:
-    """What the demo prints, with ANSI colours."""
+    """Return the demo's output, with ANSI colours."""
     colours = {"FORCE_COLOR": "1", "COLUMNS": "80", "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
         [str(Path(get_path("scripts")) / "ctxsteward"), "demo"],
@@ -338,7 +338,7 @@ def _recording(width: int) -> Console:
 
 
 def terminal_svg(told: str) -> str:
-    """What the demo printed, with ANSI colours, from the line after ``Checked`` on and without build times."""
+    """Return the demo's output as a picture, from the line after ``Checked`` on and without build times."""
     console = _recording(72)
     rows = [Text.from_ansi(row) for row in told.splitlines()]
     start = next(index for index, row in enumerate(rows) if row.plain == "Checked")
@@ -347,7 +347,7 @@ def terminal_svg(told: str) -> str:
         name, _, value = row.plain.strip().partition("  ")
         if figures and name.startswith("build"):
             continue
-        if figures and value:  # the column is as wide as its build times: set it anew
+        if figures and value:  # the column is as wide as its build times, so it is laid out again
             row = Text(f" {name:<32}{value.strip():>12}")
         console.print(row, no_wrap=True)
         figures = figures or name.startswith("same head")

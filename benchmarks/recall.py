@@ -52,21 +52,21 @@ from .report import progress, publish, script
 
 SIGNALS = ("wide", "asked", "sitting", "date", "speaker")
 LINE_TOKENS = 4
-"""Reference and role of a recalled line."""
+"""Tokens of a recalled line's reference and role."""
 
 
 def at_random(request: SelectionRequest) -> Sequence[ScoredOriginal]:
-    """In an order that the question decides and nothing else."""
+    """Rank in an order that depends on the question's text alone, through a seed."""
     rng = random.Random(request.query.text)
     ordinals = rng.sample(range(1, request.last + 1), request.last)
     return [ScoredOriginal(ordinal, float(len(ordinals) - at)) for at, ordinal in enumerate(ordinals)]
 
 
 class PlainBm25:
-    """BM25 of each message alone, by tokens ** -`exponent`; `users_only`: what the assistant said is not looked at."""
+    """BM25 of each message alone, times tokens ** -`exponent`; `users_only` ignores the assistant's messages."""
 
     def __init__(self, exponent: float = 0.0, *, users_only: bool = False, asked: bool = True) -> None:
-        """`asked` False: of every word, whatever the question: rare words per token."""
+        """`asked` False ignores the question and scores every word: rare words per token."""
         self._exponent, self._users_only, self._asked = exponent, users_only, asked
         self._counter = Counter(load_tokenizer("o200k_base"))
         self._read: list[tuple[collections.Counter[str], int]] = []
@@ -103,7 +103,7 @@ class Ranking(NamedTuple):
 
     make: Callable[[], Selector]
     defaults: bool = False
-    """The tokens are of the whole window, of which recall has its share; else they are recall's alone."""
+    """Whether the tokens are those of the whole window, with recall's default share; else they are recall's alone."""
 
 
 BOTH: Mapping[str, Ranking] = {
@@ -131,7 +131,7 @@ VARIANT_BUDGETS_TOKENS = (900, 2000)
 
 
 def recall_table(data: Path, budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
-    """Recall by strategy and budget."""
+    """Yield recall by strategy and budget."""
     head = ["strategy", "tokens", "shown", "all", "reachable", *CATEGORIES.values(), "ranking p50, ms"]
     cells = []
     questions = 0
@@ -153,7 +153,7 @@ def recall_table(data: Path, budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> 
 
 
 def variants_table(data: Path) -> Iterator[str]:
-    """What each signal and each way of filling the room is worth."""
+    """Yield the effect of each signal and each way to fill the room."""
     head = ["ranking", *(f"{what}, {size:,}" for size in VARIANT_BUDGETS_TOKENS for what in ("shown", "multi-hop"))]
     cells = []
     for name, selector in VARIANTS.items():
@@ -163,9 +163,9 @@ def variants_table(data: Path) -> Iterator[str]:
 
 
 def chats_table(folder: Path) -> Iterator[str]:
-    """A row a ranking: what users said at each budget, then what the assistant said, development / held out.
+    """Yield a row per ranking: users' messages at each budget, then the assistant's, development / held out.
 
-    First of whole messages, then of the passages that answer.
+    The first table is for whole messages, the second for the passages that answer.
     """
     halves = (read_chats(folder), read_chats(folder, "held-out"))
     head = [f"{role}, {size:,}" for role in ("user", "assistant") for size in CHAT_BUDGETS_TOKENS]
@@ -205,9 +205,9 @@ class AskedSession(NamedTuple):
 
 
 def silence_table(asked: Sequence[AskedSession]) -> Iterator[str]:
-    """Mean tokens recalled for the questions and for turns without need, development / held out, by ranking.
+    """Yield mean tokens recalled for the questions and for turns without need, development / held out, by ranking.
 
-    *Evidence*: the fraction of the tokens recalled for questions that are of messages with evidence.
+    *Evidence*: the fraction of the tokens recalled for questions that is in messages with evidence.
     """
     halves = YAML(typ="safe").load(NO_NEED.read_text("utf-8"))
     kinds = list(halves["development"])
@@ -248,7 +248,7 @@ def silence_table(asked: Sequence[AskedSession]) -> Iterator[str]:
 
 
 def talk_silence(data: Path) -> list[str]:
-    """The table of the conversations of a LoCoMo file."""
+    """Return the table for the conversations of a LoCoMo file."""
     with open_store("memory:") as store:
         asked = []
         for questions, transcript in zip(read_questions(data), read_transcripts(data, format="locomo"), strict=True):
@@ -262,7 +262,7 @@ def talk_silence(data: Path) -> list[str]:
 
 
 def chats_silence(folder: Path) -> list[str]:
-    """The table of the development half of a folder's chats."""
+    """Return the table for the development half of a folder's chats."""
     with open_store("memory:") as store:
         asked = []
         for chat in read_chats(folder):

@@ -1,4 +1,4 @@
-"""What scripts share: options, the table printer, and the place of a table in a document."""
+"""Common parts of the scripts: options, the table printer, and the place of a table in a document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ctxsteward.schemas import ContextError
 
 
 def script(doc: str | None) -> ArgumentParser:
-    """A parser with the option that all scripts have."""
+    """Return a parser with the option that all scripts have."""
     parser = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument(
         "--write", type=Path, metavar="FILE", help="put the tables between the markers of this Markdown"
@@ -21,7 +21,7 @@ def script(doc: str | None) -> ArgumentParser:
 
 
 def publish(parser: ArgumentParser, options: Namespace, blocks: Mapping[str, Callable[[], Iterable[str]]]) -> int:
-    """Print each block, or write all of them into the document; exit 2 on input that cannot be used.
+    """Print each block, or write all of them into the document; exit 2 on invalid input.
 
     The document is checked before anything is measured.
     """

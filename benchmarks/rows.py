@@ -1,4 +1,4 @@
-"""One printed figure of a benchmark, with the bar it is held to."""
+"""One printed figure of a benchmark, with its bar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BenchmarkRow:
     bar: str = ""
     """The bar as text; empty for a figure without a bar."""
     ok: bool | None = None
-    """Return whether the figure meets its bar, or None without a bar."""
+    """Whether the figure meets its bar, or None without a bar."""
 
 
 def row(
@@ -27,7 +27,7 @@ def row(
     at_most: float | None = None,
     at_least: float | None = None,
 ) -> BenchmarkRow:
-    """A figure with its bar."""
+    """Make a figure with its bar."""
     text = f"{value:,.0f}" if float(value).is_integer() and abs(value) >= 10 else f"{value:,.4g}"
     ok = None
     bar = ""

@@ -80,7 +80,7 @@ def _row(line: str, where: str) -> SealedOpening:
 
 
 def words_digest() -> str:
-    """Return a digest of the split's words: new words were never opened, however often the old ones were."""
+    """Return a digest of the split's words. New words were never opened, even if the old ones were."""
     folder = files("ctxsteward.evals.phrasings") / SEALED
     texts = sorted((path.name, path.read_bytes()) for path in folder.iterdir() if path.name.endswith(".yaml"))
     return sha256(b"\0".join(part for name, text in texts for part in (name.encode(), text))).hexdigest()[:12]

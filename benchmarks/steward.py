@@ -1,9 +1,9 @@
-"""What a night costs: against parsing and tokenizing, stage by stage, against a full night, in memory, on two workers,
-and in room: what its store takes of its input.
+"""The cost of a night: against parsing and tokenizing, by stage, against a full night, in memory, on two workers, and
+in the size of its store relative to its input.
 
-Without a model. Transcripts are made up (`conversations.write`), one file each; throughput is measured on public ones
-where their folder is given. Work is CPU time of the driver and of all its workers; throughput is measured in one
-process with a store in memory, so that the disk does not count.
+There is no model. Transcripts are made up (`conversations.write`), one file each; throughput uses public ones if their
+folder is given. Work is CPU time of the driver and of all its workers. Throughput is measured in one process with a
+store in memory, so that the disk does not count.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ PUBLIC = ("tau_bench_airline", "swe_agent", "locomo")
 READ = 400
 """Transcripts of the throughput rows."""
 FULL = 10_000
-"""Of the full night."""
+"""Transcripts of the full night."""
 DRIVEN = (500, 2_000)
-"""Of the nights whose drivers' memory is compared."""
+"""Transcripts of the nights whose drivers' memory is compared."""
 SHARED_OUT, BATCH = 800, 100
 """Transcripts of the row on two workers, and of one of its batches."""
 ROUNDS = 3
 FREE_LOAD = 0.7
-"""Of the machine, above which two workers cannot be measured."""
+"""Load average of the machine above which two workers cannot be measured."""
 
 
 def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
@@ -87,12 +87,12 @@ STAGES = {
     "its judgement": ("admitted",),
     "its versions": ("promoted",),
 }
-"""Stages of a night, and the boundaries behind their parts."""
+"""Stages of a night, and the boundaries that end their parts."""
 OTHER = "all else"
 
 
 def _by_stage(spent: Mapping[str, float]) -> dict[str, float]:
-    """CPU seconds by stage."""
+    """Return CPU seconds by stage."""
     named = {name: sum(spent.get(boundary, 0.0) for boundary in ends) for name, ends in STAGES.items()}
     return named | {OTHER: sum(spent.values()) - sum(named.values())}
 
@@ -106,7 +106,7 @@ def _transcripts(folder: Path) -> list[Path]:
 
 
 def _read(files: list[tuple[str, bytes]]) -> int:
-    """Ingest and harvest every transcript, as far as its artifact."""
+    """Ingest and harvest every transcript, up to its artifact."""
     reaper = HarvestWorker(key=AddressKey(b"k" * 32))
     return sum(len(reaper.artifacts(LoadedItem(source=name, name=name, data=data))) for name, data in files)
 
@@ -141,7 +141,7 @@ def _night(
     *,
     isolate: Isolate = in_a_worker,
 ) -> NightReport:
-    """Run a night; to `spent` is added the CPU time up to each boundary from the one before."""
+    """Run a night; add to `spent` the CPU time up to each boundary from the one before."""
     here = of_this_process()
     at = [here.cpu_seconds()]
 
@@ -155,7 +155,7 @@ def _night(
         return run_night(opening)
 
 
-# -- a night with little that is new ------------------------------------------------------------------------------
+# -- a night with few new transcripts -----------------------------------------------------------------------------
 
 
 def _increment() -> Iterator[BenchmarkRow]:
@@ -177,7 +177,7 @@ def _increment() -> Iterator[BenchmarkRow]:
         yield row(NAME, f"of the full night, {stage}, a transcript", 1_000 * seconds / FULL, "ms")
 
 
-# -- room ---------------------------------------------------------------------------------------------------------
+# -- size of the store --------------------------------------------------------------------------------------------
 
 PARTS = {
     "ledgers": "ledger",
@@ -185,7 +185,7 @@ PARTS = {
     "keys": "data keys",
     "steward": "batches and nights",
 }
-"""Of a store: the folder of a part, and its name."""
+"""Folder of each part of a store, and the part's name."""
 
 
 def _sizes(data: Path | None) -> Iterator[BenchmarkRow]:
@@ -237,7 +237,7 @@ from ctxsteward.steward.settings import NightSettings
 _night(NightSettings.model_validate_json(sys.argv[1]))
 print(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 """
-"""Of this process alone: what `getrusage` tells begins with its parent's."""
+"""Prints the peak of this process alone; `getrusage` includes its parent's."""
 
 
 def _memory() -> Iterator[BenchmarkRow]:
@@ -273,7 +273,7 @@ def _two_workers() -> Iterator[BenchmarkRow]:
 
 
 def _on_dask(distributed: Any, workers: int) -> float:
-    """Seconds for all batches on a warm cluster of so many processes."""
+    """Return the seconds for all batches on a warm cluster of `workers` processes."""
     local = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     with TemporaryDirectory() as folder, distributed.LocalCluster(n_workers=workers, **local) as cluster:
         write(Path(folder) / "in", SHARED_OUT)

@@ -1,12 +1,12 @@
-"""What telemetry adds to a build: without an SDK, and with one that has metrics and a span for every build.
+"""Telemetry's share of a build's time: without an SDK, and with one that has metrics and a span for every build.
 
-Two sessions get the same messages in turn; before each model call one is built with telemetry's hooks and one
-without, and who comes first alternates, so that a drifting machine hits both alike. The figure is the ratio of what all
-builds took, median of the rounds. Each set-up runs in a process of its own: `quiet` never loaded OpenTelemetry,
-`metrics` has an SDK with metrics alone, `on` metrics and spans. Metrics are set up for Prometheus; spans end in a batch
-processor whose exporter throws them away: what an exporter costs is its own. Two workloads: the incident that the demo
-ships (129 calls, small budget, recall, tools) in a file store, which is what the bar is for; and the cheapest builds
-there are, short chat turns in memory without recall, for information. CPU time of `build` alone.
+Two sessions get the same messages in turn. Before each model call one is built with telemetry's hooks and one without;
+the order alternates, so that a drifting machine affects both equally. The figure is the ratio of the times of all
+builds, median of the rounds. Each set-up runs in a process of its own: `quiet` never loaded OpenTelemetry, `metrics`
+has an SDK with metrics alone, `on` metrics and spans. Metrics are set up for Prometheus. Spans end in a batch processor
+with an exporter that discards them, because the cost of a real exporter is not telemetry's. There are two workloads:
+the demo's incident (129 calls, small budget, recall, tools) in a file store, to which the bar applies; and the cheapest
+builds, short chat turns in memory without recall, for information. Times are the CPU time of `build` alone.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def run(data: object = None) -> Iterator[BenchmarkRow]:
 
 
 class BuildTimePair(NamedTuple):
-    """Microseconds of CPU a build."""
+    """CPU microseconds per build."""
 
     told_us: float
     plain_us: float
@@ -72,10 +72,10 @@ def _in_a_process(setup: str) -> dict[str, BuildTimePair]:
 
 
 def measure(setup: str) -> dict[str, BuildTimePair]:
-    """By workload, in this process, which is set up for nothing else."""
+    """Measure by workload, in this process, which has no other set-up."""
     if setup != "quiet":
         _set_up_sdk(spans=setup == "on")
-    _incident()  # what a process keeps for good (stems, schemas, texts read) is made before anything is timed
+    _incident()  # fill the caches that a process keeps (stems, schemas, texts read) before anything is timed
     return {"incident": _incident(), "chat": _chat()}
 
 
@@ -106,7 +106,7 @@ def _timed(
     """Append to both sessions, and build both before each answer of the model; the first builds do not count."""
     hooks = (spans.BuildSpan, _UninstrumentedBuilder)
     spent, count = [0, 0], -WARM_BUILDS
-    gc.disable()  # a collection would be charged to whichever build it happens in
+    gc.disable()  # a collection would be charged to the build in which it happens
     for message, is_call in messages:
         if is_call and len(sessions[0]):
             count += 1
@@ -124,7 +124,7 @@ def _timed(
 
 
 class _UninstrumentedBuilder:
-    """Stands in for `spans.BuildSpan` and does nothing."""
+    """Replaces `spans.BuildSpan` and does nothing."""
 
     def __init__(self, *_: object) -> None: ...
 

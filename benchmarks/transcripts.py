@@ -1,8 +1,8 @@
 """Every call of the public transcripts: validity, budgets, references, append-only, and how often it compacts.
 
-The simulation compacts as late as the trigger allows, always down to the target or to what never leaves, whichever is
-more, on the same arrivals. Printed beside it: one that waits until the budget itself is full. Both are about history
-alone, so nothing is recalled there; the promises are counted once more with recall, as it is by default.
+The simulation compacts as late as the trigger allows, on the same arrivals, and always down to the larger of the target
+and the groups that never leave. A second simulation waits until the budget itself is full. Both concern history alone,
+so nothing is recalled there; the promises are counted again with recall, as by default.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DYNAMIC_TOKENS = (900, 2_000, 4_000)
 
 
 class LatestSchedule:
-    """The fewest compactions on a session's arrivals, at a trigger."""
+    """The fewest possible compactions on a session's arrivals, at a trigger."""
 
     def __init__(self, budgets: Budgets, trigger_tokens: int) -> None:
         self.budgets = budgets
@@ -48,7 +48,7 @@ class LatestSchedule:
 
 
 def run(data: Path | None = None) -> Iterator[BenchmarkRow]:
-    """Yield the figures; nothing where the folder is missing."""
+    """Yield the figures, or one row that says that the folder is missing."""
     if data is None or not data.is_dir():
         yield BenchmarkRow(bench=NAME, what="skipped: no folder of public transcripts; pass --data", value="-")
         return
@@ -77,7 +77,7 @@ class TranscriptTotals:
     dropped: int = 0
 
     def play(self, transcript: Transcript, builder: EnvelopeBuilder) -> None:
-        """Replay one transcript and add it up."""
+        """Replay one transcript and add its counts."""
         budgets = builder.effective_budgets
         prefix = Prefix()
         late = LatestSchedule(budgets, budgets.trigger_tokens)

@@ -1,10 +1,10 @@
-"""What single things cost: an import, first sessions, an audit, a turn of the eval harness, a ranking, cards.
+"""The cost of single actions: an import, first sessions, an audit, a turn of the eval harness, a ranking, cards.
 
-Of cards (`cards`): what they cost the chat path, and what they give: appends beside `Store.cards`, catching up,
-fetching a session. The store is a `file:` store, the index SQLite beside its journal. Bursts of 100 messages go to four
-sessions in turn, one append a message, alone and beside the worker. Then two processes write to one store; then
-processes are killed while they append, and what was acknowledged is counted against the cards that the next one makes.
-Wall time.
+For cards (`cards`) it is their cost on the chat path, and their use: appends while `Store.cards` runs, catching up,
+fetching a session. The store is a `file:` store, the index SQLite next to its journal. Bursts of 100 messages go to
+four sessions in turn, one append per message, without and with the worker. Then two processes write to one store. Then
+processes are killed while they append, and acknowledged messages are compared with the cards that the next one makes.
+Times are wall time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ print(json.dumps([time.process_time() - start, heavy]))
 
 
 def import_cost(data: object = None) -> Iterator[BenchmarkRow]:
-    """What importing the builder costs in a fresh process, and what the package alone does not load."""
+    """Measure importing the builder in a fresh process, and check which modules the package alone does not load."""
     results = [json.loads(subprocess.check_output([sys.executable, "-c", _IMPORT])) for _ in range(5)]
     seconds = statistics.median(seconds for seconds, _ in results)
     yield row("import", "import of EnvelopeBuilder and open_store", seconds, "s", at_most=0.25)
@@ -92,10 +92,10 @@ print(json.dumps([seconds, most_kib() / 1024]))
 
 
 def first_sessions(data: object = None) -> Iterator[BenchmarkRow]:
-    """A service that has just started: threads open their first session at once, each of its own, in a fresh process.
+    """Measure a service that has just started: threads open their first sessions at once, in a fresh process.
 
-    Wall time until each has had its first message acknowledged by a journal in a file, and the most memory that the
-    process has held. The tokenizer's encoding is nearly all of both, and is built once
+    Figures are the wall time until a journal in a file has acknowledged each thread's first message, and the process's
+    peak memory. Nearly all of both is the tokenizer's encoding, which is built once
     (`tests/envelope/tokens/test_tokenizer.py`).
     """
     rounds = [json.loads(subprocess.check_output([sys.executable, "-c", _FIRST_SESSIONS])) for _ in range(FIRST_ROUNDS)]
@@ -109,10 +109,10 @@ BENCH_SCHEMA = "ctxsteward_bench"
 
 
 def shared_stores(data: object = None) -> Iterator[BenchmarkRow]:
-    """A turn in a folder, and in the PostgreSQL that the client library's environment names (``PGHOST``, ``PGUSER``).
+    """Measure a turn in a folder, and in the PostgreSQL of the client library's environment (``PGHOST``, ``PGUSER``).
 
-    Wall time, the median, on the disks that both are on; an append is acknowledged when it is on disk. No row for
-    PostgreSQL where no server answers. The schema that it is played in is dropped afterwards.
+    Figures are median wall times, on the disks of both; an append is acknowledged when it is on disk. There is no row
+    for PostgreSQL if no server answers. The schema used for the turns is dropped afterwards.
     """
     import psycopg
 
@@ -150,7 +150,7 @@ AUDIT_LIMIT_MS = 10
 
 
 def audits(data: Path | None = None) -> Iterator[BenchmarkRow]:
-    """Auditing a request: a large one with which nothing is wrong, sealed, as it came back from a log."""
+    """Measure the audit of a large, sealed request without differences, as it came back from a log."""
     session = memory_store().session("large")
     session.extend(make(Draw("verbatim", "docs", 0)).messages)
     envelope = EnvelopeBuilder(tokenizer="o200k_base", budgets=Budgets(dynamic_tokens=2 * AUDIT_TOKENS)).build(session)
@@ -171,11 +171,11 @@ HARNESS_LIMIT_SECONDS = 60
 
 
 def harness_turns(data: Path | None = None) -> Iterator[BenchmarkRow]:
-    """CPU of one process for so many turns of the eval harness, checks included.
+    """Measure the CPU of one process for this many turns of the eval harness, checks included.
 
-    Scenarios of the `verbatim` suite, first one after the other, then one conversation that never ends.
+    First come scenarios of the `verbatim` suite one after the other, then one conversation that never ends.
     """
-    play_one(Draw("verbatim", "docs", 1), Setup())  # the encoder's tables are loaded once a process
+    play_one(Draw("verbatim", "docs", 1), Setup())  # once per process, the encoder's tables are loaded
     turns = builds = 0
     seconds = 0.0
     for number in count():
@@ -190,7 +190,7 @@ def harness_turns(data: Path | None = None) -> Iterator[BenchmarkRow]:
 
 
 def _endless() -> float:
-    """Scenarios said one after the other in one session."""
+    """Return the CPU seconds of scenarios played one after the other in one session."""
     scenarios = []
     turns = 0
     for number in count():
@@ -212,11 +212,11 @@ TURNS_A_DAY = 30
 QUESTIONS = 100
 RANKING_ROUNDS = 5
 _TAIL = 500
-"""The last turns, whose adding is timed."""
+"""Number of last turns whose adding is timed."""
 
 
 def rankings(data: object = None) -> Iterator[BenchmarkRow]:
-    """Ranking a question at 600 and at 20,000 turns, and adding one turn to the index.
+    """Measure the ranking of a question at 600 and at 20,000 turns, and the adding of one turn to the index.
 
     The turns are drawn from a seeded vocabulary in which a few words are common and most are rare (Zipf), 15 words
     each, 30 turns a day.
@@ -244,7 +244,7 @@ def _texts(size: int, seed: int = 7) -> Iterator[str]:
 
 
 def _index(size: int) -> tuple[SessionIndex, float]:
-    """An index of so many turns, and the median milliseconds that one of the last took."""
+    """Return an index of `size` turns, and the median milliseconds of adding one of the last."""
     index, spent = SessionIndex(), []
     for number, text in enumerate(_texts(size)):
         day = date(2023, 1, 1) + timedelta(days=number // TURNS_A_DAY)
@@ -262,7 +262,7 @@ def _index(size: int) -> tuple[SessionIndex, float]:
 
 
 def _query_ms(index: SessionIndex) -> tuple[float, float]:
-    """p50 and p99 of a ranking, the question's words cut and stemmed included."""
+    """Return p50 and p99 of a ranking, including cutting and stemming the question's words."""
     weights, spent = Weights(), []
     for text in _texts(QUESTIONS, seed=11):
         question = " ".join(text.split()[:8])
@@ -342,7 +342,7 @@ def _appended(*, beside: bool) -> _AppendFigures:
 
 
 def _fetched() -> Iterator[BenchmarkRow]:
-    """A session among others, as a selector fetches it."""
+    """Measure fetching one session's cards among others, as a selector does."""
     with memory_store() as store, tempfile.TemporaryDirectory() as folder:
         for n in range(20):
             store.session(f"s{n}").extend(conversation(FETCHED, seed=n))
@@ -376,7 +376,7 @@ with open_store(uri) as store:
 
 
 def _processes(count: int, *, kill: bool) -> tuple[int, int]:
-    """Processes that failed, and cards missing of acknowledged messages once the last one has caught up.
+    """Return the failed processes, and the cards missing for acknowledged messages after the last has caught up.
 
     They run at the same time, or one after the other, each killed after some batches.
     """
@@ -401,7 +401,7 @@ def _writer(uri: str, n: int, batches: int) -> subprocess.Popen[str]:
 
 
 def _killed(uri: str, n: int) -> list[str]:
-    """Sessions whose batches were acknowledged before the kill, one name a batch."""
+    """Return the sessions whose batches were acknowledged before the kill, one name per batch."""
     with _writer(uri, n, 1_000) as writer:
         assert writer.stdout is not None
         said = []
@@ -413,7 +413,7 @@ def _killed(uri: str, n: int) -> list[str]:
 
 
 def _missing(store: Store, acknowledged: list[str]) -> int:
-    """Messages without a card, and acknowledged ones that are not even in the log."""
+    """Count messages without a card, and acknowledged ones that are not even in the log."""
     marks = {one.session: one.cards for one in store.cards().index.sessions()}
     missing = 0
     for name in set(acknowledged):

@@ -1,20 +1,19 @@
-"""The benchmark ``warm``: what one more step of a running session costs, in milliseconds of CPU.
+"""The benchmark ``warm``: the cost of one more step of a running session, in milliseconds of CPU.
 
 Without recall (`run`): append, build and render one message, at 50 and at 5,000 messages, against a floor that no
 design avoids: tokenize that message and serialize the window once.
 
 With recall (`rows`): append a user message, select, build and render, at 50 to 20,000 messages, against the same floor.
-Only turns count in which something is recalled. Each session is opened and read once, by the turn before the first that
-counts; turns of all sizes alternate, so that a drifting machine hits them alike.
+Only turns that recall something count. Each session is opened and read once, by the turn before the first that counts.
+Turns of all sizes alternate, so that a drifting machine affects them equally.
 
-Memory is what one more session of 500 messages allocates that stays, its store in memory, once sessions before it have
-filled the caches that all share.
+Memory is the lasting allocation of one more session of 500 messages, with its store in memory, after earlier sessions
+have filled the shared caches.
 
-A cold build: 5,000 messages of 1.6 million tokens, as after a restart without any compaction to start from.
-
-Against tokenizing the same messages once. Three ways: all appended to an empty store and built; a file store reopened
-that was never built; a file store reopened that was built all along. And the first recall: of a session that nobody has
-read, and of one that was read before the restart.
+A cold build has 5,000 messages of 1.6 million tokens, as after a restart without any compaction to start from. It is
+compared with tokenizing the same messages once, in three ways: all appended to an empty store and built; a file store
+reopened that was never built; a file store reopened that was built all along. It is followed by the first recall: in a
+session that was never read, and in one that was read before the restart.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _BUILD_EVERY = 20
 
 
 class RecallTurn(NamedTuple):
-    """What a user turn that recalls takes, in milliseconds of CPU, and what no design avoids."""
+    """CPU milliseconds of a user turn that recalls, and of the floor that no design avoids."""
 
     ms: float
     floor_ms: float
@@ -52,7 +51,7 @@ class RecallTurn(NamedTuple):
 
 @dataclass(slots=True)
 class _RecallSession:
-    """A session, who builds it, and what is said next."""
+    """A session with its builder and its coming messages."""
 
     session: Session
     builder: EnvelopeBuilder
@@ -60,7 +59,7 @@ class _RecallSession:
     count: Callable[[str], int]
 
     def turn(self) -> RecallTurn | None:
-        """A user turn and its reply; None where it compacted or recalled nothing."""
+        """Play a user turn and its reply; return None if it compacted or recalled nothing."""
         question, reply = next(self.coming), next(self.coming)
         started = time.process_time_ns()
         self.session.append(question)
@@ -96,11 +95,11 @@ def rows(name: str) -> Iterator[BenchmarkRow]:
 
 MEMORY_MESSAGES = 500
 _SESSIONS_BEFORE = 4
-"""So many fill the caches of sentences that were read."""
+"""Number of sessions that fill the caches of read sentences."""
 
 
 def session_mib() -> float:
-    """Of a session that is built at each user turn."""
+    """Return the MiB of a session that is built at each user turn."""
     builder = EnvelopeBuilder(model="gpt-4o")
     tracemalloc.start()
     try:
@@ -124,10 +123,10 @@ def _played(session: Session, builder: EnvelopeBuilder, seed: int) -> Session:
 
 
 def _talk(size: int) -> _RecallSession:
-    """A session of so many messages, compacted as it grew."""
+    """Return a session of `size` messages, compacted as it grew."""
     session = open_store("memory:").session("bench")
     builder, earlier = (EnvelopeBuilder(model="gpt-4o", budgets=Budgets(dynamic_tokens=4_000)) for _ in range(2))
-    earlier.selector = None  # what is asked before the turns that count costs nothing here
+    earlier.selector = None  # recall before the turns that count costs nothing here
     messages = conversation(size + 2 * TURNS, seed=1)
     for number, message in enumerate(messages[:size]):
         session.append(message)
@@ -144,7 +143,7 @@ ROUNDS = 5
 
 
 def run(data: object = None) -> Iterator[BenchmarkRow]:
-    """Yield the figures; medians over interleaved rounds, so that a drifting machine hits both sizes alike."""
+    """Yield the figures; medians over interleaved rounds, so that a drifting machine affects both sizes equally."""
     rounds = [{size: _measure(size, number) for size in SIZES} for number in range(ROUNDS)]
     young, old = SIZES
     ratio = statistics.median(r[old]["build"] / r[young]["build"] for r in rounds)
@@ -164,7 +163,7 @@ def run(data: object = None) -> Iterator[BenchmarkRow]:
 
 
 def _measure(size: int, seed: int) -> dict[str, float]:
-    """Milliseconds of CPU."""
+    """Return milliseconds of CPU."""
     session = open_store("memory:").session("bench")
     budgets = Budgets(dynamic_tokens=4000, recall_fraction=0)
     builder, earlier = (EnvelopeBuilder(model="gpt-4o", budgets=budgets) for _ in range(2))
@@ -207,7 +206,7 @@ ROUNDS = 5
 def run_cold(data: object = None) -> Iterator[BenchmarkRow]:
     """Yield the figures."""
     gc.collect()
-    gc.freeze()  # what other benchmarks left behind is not this one's to walk: a restart starts empty
+    gc.freeze()  # objects of other benchmarks need no collection here, because a restart begins empty
     messages = conversation(MESSAGES, sentences=SENTENCES)
     count = load_tokenizer("o200k_base").count
     tokens = sum(count(message["content"]) for message in messages)
@@ -243,7 +242,7 @@ def _builder(**recall: Any) -> EnvelopeBuilder:
 
 
 def _recalls(folder: Path, messages: list[Wire], base: float) -> tuple[list[float], list[float]]:
-    """Of a first recall in a process, nothing read before; and read before, after each of some turns."""
+    """Return ratios of the first recall in a process: one with nothing read before, and some with it read before."""
     _fill(f"file:{folder}", messages, build=False)
     ratios = []
     for turn in conversation(2 * (ROUNDS + 1), seed=11):

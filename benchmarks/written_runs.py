@@ -1,8 +1,8 @@
-"""Labelled runs of small worlds of our own, a line each, in the form of tau-bench; the same seed gives the same bytes.
+"""Labelled runs of small made-up worlds in the form of tau-bench, one per line. The same seed gives the same bytes.
 
-written_runs     seven causes of errors, with tools whose wrong fixes are accepted as readily as the right one, and
-                 then fail the task. Some causes end rightly in a stop
-worded_runs      five causes under two error codes, each in three wordings: what is told by tool, code and parameter
+written_runs     seven causes of errors, with tools that accept wrong fixes as readily as the right one; a wrong fix
+                 fails the task. For some causes the right end is a stop
+worded_runs      five causes under two error codes, each in three wordings; advice by tool, code and parameter
                  alone mixes them up
 """
 
@@ -25,7 +25,7 @@ class _Values(NamedTuple):
 
 
 class _Cause(NamedTuple):
-    """Why a call fails, what mends it, and what is accepted as readily and fails the task."""
+    """Cause of a failing call, its right fix, and a wrong fix that is accepted as readily and fails the task."""
 
     name: str
     right: Callable[[_Values], list[dict[str, Any]]]
@@ -216,12 +216,12 @@ _WORDED = (
 
 
 def written_runs(*, seed: int, tasks: int = TASKS, trials: int = TRIALS) -> bytes:
-    """Runs whose errors have one wording a cause."""
+    """Return runs whose errors have one wording per cause."""
     return _caused(_CAUSES, seed, tasks, trials)
 
 
 def worded_runs(*, seed: int, tasks: int = TASKS, trials: int = TRIALS) -> bytes:
-    """Runs whose errors have several causes under one code, and several wordings of each."""
+    """Return runs whose errors have several causes under one code, and several wordings of each."""
     return _caused(_WORDED, seed, tasks, trials)
 
 

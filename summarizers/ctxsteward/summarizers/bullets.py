@@ -381,7 +381,7 @@ def fitted(
     source: SummarizerInput,
     budget_tokens: int,
 ) -> tuple[Bullet, ...]:
-    """Return the best candidates that fit beside `standing`. One whose values are all shown comes after the others."""
+    """Return the best candidates that fit in addition to `standing`. One whose values are all shown comes last."""
     shown = {norm for reading in standing for norm in reading.norms if len(norm) > 2}
     known = {(reading.norms, reading.subject) for reading in standing}
     repeated = {quote(reading.text) for reading in standing}

@@ -63,14 +63,14 @@ from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, colu
 NEWER_WORTH = 1.0
 """Worth of a newer statement above the older one that it replaces, so that the older one leaves first."""
 NEWEST_WORTH = 84.0
-"""Worth to which the newest statement is lifted about a thing that was decided, wanted or forbidden."""
+"""Most worth that a lift gives to the newest statement about a decided, wanted or forbidden thing."""
 MOST_LIFT = 15.0
 """Most lift above a statement's own worth if it shares less than half the words of the older one. Such an overlap is
 chance in talk about one subject, and without this bound each statement would be worth more than the one before it."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
-"""Least length up to which a user's sentence is shown whole; large budgets show up to about a fifth of all bullets."""
+"""A user's sentence is shown whole up to this length or about a fifth of all bullets, whichever is less."""
 CONTEXT_CHARS = 60
 SETTLED_WORTH = 75.0
 """Least worth of the report that something is done; it may leave once nothing shows the task as open."""
@@ -130,7 +130,7 @@ def in_sections(bullets: Iterable[Bullet], messages: Sequence[SourceMessage]) ->
 
 
 def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMatch]) -> tuple[int, ...]:
-    """Return standing bullets all whose distinctive values are stale or in the newer statement."""
+    """Return the indexes of standing bullets whose distinctive values are all stale or in the newer statement."""
     gone: list[int] = []
     for index, match in stale.items():
         old, newer = everything[index], everything[match.newer]

@@ -33,7 +33,7 @@ _TOLD = frozenset("it he she they i i've i'd we've have has had he's it's she's"
 _IDLE: dict[str, tuple[str, ...]] = {
     word: tuple(following.split("; ")) for word, following in (row.split(" | ") for row in _LISTS.rows("idle"))
 }
-"""Words after which a cue word guesses, cheers or chats ("that must have been fun") and gives no rule."""
+"""Cue word → following words with which it guesses, cheers or chats ("that must have been fun") and gives no rule."""
 _UNCANCELLED = frozenset(("chatter", "goal", "todo", "over", "again"))
 _POLITE = _LISTS.phrases("polite")
 """Openings of questions that request an action."""

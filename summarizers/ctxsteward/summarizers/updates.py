@@ -292,7 +292,7 @@ def _size(reading: SentenceReading) -> int:
 
 
 def _brief(statement: PlacedSentence) -> bool:
-    """Return whether it is a user's short statement, or an assistant's short report of a deed."""
+    """Return whether it is a user's short statement, or an assistant's short report of an end."""
     new = statement.reading
     if _size(new) > BRIEF or new.text.rstrip("\"'”’ ").endswith(("?", "？")):
         return False
@@ -355,11 +355,11 @@ def _may_settle(new: PlacedSentence) -> tuple[Settling, ...]:
     """Return the `settling` of older statements that this one may settle."""
     after = new.reading
     if after.stands == "over":
-        return ("open",)  # its end may be reported twice
+        return ("open",)  # a second report of the end replaces nothing
     if after.stands == "open":
         if new.role == "assistant":
             return ()  # it repeats the user
-        return ("open", "over", "done") if after.values or after.updates else ("over", "done")  # else wished twice
+        return ("open", "over", "done") if after.values or after.updates else ("over", "done")  # else the same wish
     return ("open", "over") if after.deeds else ()
 
 

@@ -1,12 +1,12 @@
 """Rules that a user states in a message, and messages by which the same user lifts one.
 
 `UserRules` is found by the entry point ``ctxsteward.rules``. A rule is a sentence that `salience` reads as one beyond
-doubt, in the user's own words: pasted and quoted text states none.
+doubt, in the user's own words; pasted and quoted text states no rule.
 
-A message lifts a rule where `updates` reads it as its replacement, and nothing in it may speak for somebody else: all
-its content words are those of the rule, or words that announce a change. So "The operator lifts the rule on Fridays"
-lifts nothing, and neither does a longer message. A rule that is kept by mistake stands beside the newer words; one that
-is lifted by mistake is lost.
+A message lifts a rule if `updates` reads it as the rule's replacement and all its content words are in the rule or
+announce a change, so that no part of it can speak for another person. "The operator lifts the rule on Fridays" lifts
+nothing, and neither does a longer message. A rule kept by mistake is shown with the newer statement; one lifted by
+mistake is lost.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Context cards: one line, some keywords and perhaps an embedding for each message of a session.
 
     store = open_store("file:.ctxsteward")          # or cards="postgresql://…", or cards="sqlite:PATH"
-    cards = store.cards()                           # from now on beside every append, which never waits
-    cards.of(session, phase="research")             # what a selector looks through
+    cards = store.cards()                           # from now on follows every append, without delaying it
+    cards.of(session, phase="research")             # the cards that a selector searches
 
-Cards are derived: no original is in them but texts too short to summarize, `rebuild` makes them again, and they go with
-their session or its principal. One session's cards are never another's; a fork reads its parent's up to where it began.
+Cards are derived: their only original texts are those too short to summarize, `rebuild` makes them again, and they are
+erased with their session or principal. Sessions share no cards; but a fork reads its parent's up to where it began.
 """
 
 from .index import (

@@ -1,19 +1,19 @@
-"""The index of context cards: one table, how far each session is carded, what is erased.
+"""The index of context cards: one table of cards, with marks for carded sessions and for erasures.
 
     open_cards("sqlite:PATH")                made if missing; several processes may share it
     open_cards("postgresql://USER@HOST/DB")  tables `context_cards…` in the schema that the URI names
     open_cards("memory:")
 
-An index is derived data: losing it costs the time to make it again. A mark says how far a session is carded, and is
-written in the transaction that stores the cards, so a crash repeats work and never skips any. An erased message gets no
-card again, also not from a worker that read its original just before.
+An index is derived data: losing it costs the time to make it again. A mark says up to which ordinal a session is
+carded. It is written in the transaction that stores the cards, so a crash repeats work and never skips any. An erased
+message gets no card again, also not from a worker that read its original just before.
 
 Erasing leaves no byte of a card in the table's files. SQLite's `secure_delete` misses copies that moving pages left
 behind, so the file is rewritten (`VACUUM`) and the write-ahead log emptied. PostgreSQL's `VACUUM FULL` copies rows that
-an older transaction may still see, so the table is filled anew under an exclusive lock; no statistics are kept of what
-cards say. The deleting transaction notes that a rewrite is due; where a reader holds it up the erasure raises
-`StoreLocked`, and the next erasure makes up for it. The server's `pg_wal`, archives, replicas and log are the
-operator's to bound, and so are snapshots of a disk.
+an older transaction may still see, so the table is filled anew under an exclusive lock; no statistics are kept on the
+text of cards. The deleting transaction notes that a rewrite is due. If a reader blocks it, the erasure raises
+`StoreLocked`, and the next erasure does the rewrite. The operator must bound the server's `pg_wal`, archives, replicas
+and log, and snapshots of a disk.
 
 Raises `StoreError` (`StoreLocked`, `UnsupportedVersion`) and `InputError`.
 """
@@ -40,12 +40,12 @@ from ctxsteward.store.create_once import make_folders
 from ctxsteward.store.sqlite_file import IN_MEMORY, SameFile, SqliteFile, close_to_others, connect, one_transaction
 
 EVERYTHING = 0
-"""Stands among erased ordinals for the whole session."""
+"""Among erased ordinals, it means the whole session."""
 VERSION = 1
-"""Of the tables, in both databases."""
+"""Version of the tables, in both databases."""
 BUSY_SECONDS = 30.0
 APPLICATION_ID = 0x63747863
-"""``ctxc``: names the file as ours, and the PostgreSQL lock under which tables are made."""
+"""``ctxc``: marks the file as a card index, and is the PostgreSQL lock under which tables are made."""
 
 _FIELDS = (
     "address",
@@ -122,35 +122,35 @@ _POSTGRES_REWRITE = (
 
 
 class CardedSession(NamedTuple):
-    """What an index holds of a session."""
+    """Cards, mark and erasures of a session in an index."""
 
     tenant: str
     session: str
     cards: int
     carded: int
-    """Highest ordinal done."""
+    """Highest ordinal that is done."""
     erased: tuple[int, ...]
-    """Ordinals that were erased; `(EVERYTHING,)` for the session as a whole."""
+    """Ordinals that were erased; `(EVERYTHING,)` for the whole session."""
 
 
 class CardIndex(ABC):
-    """Cards by tenant, session and ordinal; safe with threads.
+    """Cards by tenant, session and ordinal; thread-safe.
 
-    The SQL is written once, for PostgreSQL's table names with ``?`` for a value; a subclass translates it, says how
-    a row holds a card, and how its files are rewritten.
+    The SQL is written once, for PostgreSQL's table names with ``?`` for a value. A subclass translates it, converts
+    rows to cards and back, and rewrites its files.
     """
 
     rewrites_for_marks: bool
-    """Whether a new erasure mark alone calls for a rewrite: failed writers may have left bytes of its cards."""
+    """Whether a new erasure mark alone requires a rewrite, because failed writers may have left bytes of its cards."""
 
     # -- writing ------------------------------------------------------------------------------------------------
 
     def put(self, cards: Sequence[ContextCard], done: Sequence[tuple[str, str, int]] = ()) -> int:
-        """Write all cards and marks, or none; return how many of these messages have a card now.
+        """Write all cards and marks, or none; return the number of these messages that have a card now.
 
-        `done` has (tenant, session, ordinal): every message up to the ordinal has its card, or is to have none; a mark
-        may go back, then cards are made again. Of two cards of one message the one generated later stands, of equal
-        times the one written later. A card of an erased message is left out.
+        `done` has (tenant, session, ordinal): every message up to the ordinal has its card, or gets none. If a mark
+        goes back, cards are made again. Of two cards of one message the one generated later remains, of equal times
+        the one written later. A card of an erased message is left out.
         """
         newest: dict[tuple[str, str, int], ContextCard] = {}
         for card in cards:
@@ -161,7 +161,7 @@ class CardIndex(ABC):
                 newest[key] = card
         with self._writing() as db:
             erased: set[tuple[str, str, int]] = set()
-            for session in sorted({key[:2] for key in newest}):  # one order: no deadlocks
+            for session in sorted({key[:2] for key in newest}):  # always in one order, which prevents deadlocks
                 self._lock(db, session, is_shared=True)
                 erased |= {(*session, ordinal) for ordinal in self._erased(db, session)}
             rows = [
@@ -186,7 +186,7 @@ class CardIndex(ABC):
         """Delete the cards of these messages (None: all of the session); return how many there were.
 
         With `burn` their messages get no card again. With `scrub` no byte of any deleted card is left in the index's
-        files, those of earlier erasures included; of many erasures only the last need ask for it.
+        files, those of earlier erasures included; among many erasures only the last needs it.
         """
         key = (tenant, session)
         with self._writing() as db:
@@ -220,12 +220,12 @@ class CardIndex(ABC):
     def of_session(
         self, tenant: str, session: str, *, phase: str | None = None, refs: Collection[str] | None = None
     ) -> list[ContextCard]:
-        """A session's own cards, in ordinal order; `refs` (``§12``) names those wanted."""
+        """Return a session's own cards, in ordinal order; `refs` (``§12``) limits them."""
         where, values = _OF_SESSION, [tenant, session]
         if phase is not None:
             where, values = f"{where} AND phase_name = ?", [*values, phase]
         among, ordinals = ("", ()) if refs is None else self._among(ordinals_of(refs))
-        if any("\x00" in text for text in values):  # no card holds it, and PostgreSQL refuses to compare it
+        if any("\x00" in text for text in values):  # no card contains NUL, and PostgreSQL refuses to compare it
             return []
         query = f"SELECT ordinal, {', '.join(_FIELDS)} FROM context_cards {where}{among} ORDER BY ordinal"
         cards = []
@@ -235,12 +235,12 @@ class CardIndex(ABC):
         return cards
 
     def carded(self, tenant: str, session: str) -> int:
-        """Highest ordinal done, as marked; 0 for a session that was never marked."""
+        """Return the highest ordinal that is marked as done, or 0."""
         rows = self._read(f"SELECT ordinal FROM context_cards_marks {_OF_SESSION}", (tenant, session))
         return int(rows[0][0]) if rows else 0
 
     def sessions(self, tenant: str | None = None) -> list[CardedSession]:
-        """Every session that has cards, a mark or an erasure, of one tenant or of all, in order."""
+        """Return every session with cards, a mark or an erasure, of one tenant or of all, in order."""
         where, values = ("", ()) if tenant is None else ("WHERE tenant = ?", (tenant,) * 3)
         rows = self._read(
             f"SELECT 0, tenant, session, count(*) FROM context_cards {where} GROUP BY tenant, session "
@@ -256,7 +256,7 @@ class CardIndex(ABC):
             for key, (cards, mark, erased) in sorted(held.items())
         ]
 
-    # -- what a database does its own way -----------------------------------------------------------------------
+    # -- parts specific to a database ---------------------------------------------------------------------------
 
     @abstractmethod
     def close(self) -> None: ...
@@ -266,14 +266,14 @@ class CardIndex(ABC):
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[Any]:
-        """One transaction, as a cursor: all of it, or nothing."""
+        """Open one transaction, as a cursor."""
 
     @abstractmethod
     def _read(self, query: str, values: Sequence[Any]) -> list[Any]: ...
 
     @abstractmethod
     def _lock(self, db: Any, key: tuple[str, str], *, is_shared: bool) -> None:
-        """Have erasing a session wait for those who write to it."""
+        """Lock the session, so that its erasure waits for its writers."""
 
     @abstractmethod
     def _among(self, ordinals: list[int]) -> tuple[str, tuple[Any, ...]]: ...
@@ -289,14 +289,14 @@ class CardIndex(ABC):
 
 
 class SqliteCards(CardIndex):
-    """Cards in a file, made if missing, with its folder.
+    """Cards in a file, which is made if missing, with its folder.
 
-    A power cut may lose the newest commits, cards and marks together; they are made again.
+    A power cut may lose the newest commits, cards and marks together; these cards are made again.
     """
 
     rewrites_for_marks = False
     _same: SameFile | None = None
-    """None while it is being prepared, and in memory."""
+    """None until the file is prepared, and in memory."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
@@ -323,7 +323,7 @@ class SqliteCards(CardIndex):
     def _prepare(self) -> None:
         self._check_owner()
         until = time.monotonic() + BUSY_SECONDS
-        # Switching to a write-ahead log fails at once where another process does the same; it does not wait.
+        # Switching to a write-ahead log fails at once, without waiting, if another process does the same.
         while True:
             try:
                 self._db.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -342,8 +342,8 @@ class SqliteCards(CardIndex):
             self._same = SameFile(self._path, self._db)
 
     def _check_owner(self) -> bool:
-        """Whether the tables are there; raises `StoreError` for a file that is not ours or not of our version."""
-        # in one statement: another process may be making the tables
+        """Return whether the tables exist; raise `StoreError` for another program's file or another version."""
+        # in one statement, because another process may be making the tables
         application, version, tables = self._db.execute(
             "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),"
             " (SELECT count(*) FROM sqlite_master)"
@@ -384,13 +384,13 @@ class SqliteCards(CardIndex):
             raise StoreError(f"{self._path}: {error}; name a file you may write, or rebuild the cards") from error
 
     def _lock(self, db: Any, key: tuple[str, str], *, is_shared: bool) -> None:
-        """Nothing: a transaction that writes has the file to itself."""
+        """Do nothing, because a transaction that writes has the file to itself."""
 
     def _among(self, ordinals: list[int]) -> tuple[str, tuple[Any, ...]]:
         return " AND ordinal IN (SELECT value FROM json_each(?))", (json.dumps(ordinals),)
 
     def _scrub(self) -> None:
-        """Make up for all deletions noted so far; those that others note meanwhile stay noted."""
+        """Rewrite the file for all deletions noted so far; those noted meanwhile stay noted."""
         with self._lock_of_file, self._named():
             (last,) = self._db.execute("SELECT max(id) FROM unscrubbed").fetchone()
             if last is None:
@@ -428,14 +428,14 @@ class MemoryCards(SqliteCards):
         super().__init__(IN_MEMORY)
 
     def close(self) -> None:
-        """Nothing is released: it may be read as long as somebody holds it."""
+        """Release nothing, because it may be read as long as a reference to it exists."""
 
 
 class PostgresCards(CardIndex):
-    """Cards in a PostgreSQL database; any number of processes and machines may share it.
+    """Cards in a PostgreSQL database, which any number of processes and machines may share.
 
-    It takes the rights of the tables' owner, and that to make temporary tables. A write is tried once: a lost
-    connection raises `StoreError`, and the next call connects anew.
+    It needs the rights of the tables' owner, and the right to make temporary tables. A write is tried once: a lost
+    connection raises `StoreError`, and the next call connects again.
     """
 
     rewrites_for_marks = True
@@ -456,7 +456,7 @@ class PostgresCards(CardIndex):
             raise
 
     def _check_owner(self, db: Any) -> bool:
-        """Whether the tables are there; raises `StoreError` for tables that are not of our version."""
+        """Return whether the tables exist; raise `StoreError` for tables of another version."""
         place = self._database.place
         present = db.execute("SELECT to_regclass('context_cards'), to_regclass('context_cards_about')").fetchone()
         if present == (None, None):
@@ -508,7 +508,7 @@ class PostgresCards(CardIndex):
 
 
 def open_cards(uri: str, *, must_exist: bool = False) -> CardIndex:
-    """Open an index; it is made if missing, unless it `must_exist`. Raises `InputError`, `StoreError`."""
+    """Open an index, making it if missing unless it `must_exist`. Raises `InputError`, `StoreError`."""
     scheme, separator, rest = uri.partition(":")
     if scheme == "memory" and separator and not rest:
         return MemoryCards()
@@ -529,7 +529,7 @@ def open_cards(uri: str, *, must_exist: bool = False) -> CardIndex:
 
 
 def ordinals_of(refs: Collection[str]) -> list[int]:
-    """The ordinals that references name; raises `InvalidReference`."""
+    """Return the ordinals of references; raise `InvalidReference`."""
     return sorted({Ref.parse(ref).ordinal for ref in refs})
 
 

@@ -1,12 +1,12 @@
 """Making cards: messages of a session in, cards out, in order.
 
-A system or developer message has no card, nor has an injected one (it has an `origin`). A tool result is summarized by
-its error, else the number of its images, else the first keys of its JSON object, else its beginning and size; a text
-under 200 characters is its own summary; a longer one goes to a summarizer. A summarizer that fails costs the
-better summary, never the card, and leaves a finding.
+A system, developer or injected message (one with an `origin`) has no card. The summary of a tool result is its error,
+else the number of its images, else the first keys of its JSON object, else its beginning and size. A text under 200
+characters is its own summary; a longer one goes to a summarizer. If that fails, the card has only the beginning of the
+text, and there is a finding.
 
-Keywords are the words a message is found by: most frequent first, of equal counts the one that comes earlier. Words of
-four characters and more, identifiers whole, numbers of three digits and more, character bigrams for scripts without
+Keywords are the words by which a message is found, most frequent first, and by position among equal counts: words of
+four characters and more, whole identifiers, numbers of three digits and more, character bigrams for scripts without
 blanks; no stop words.
 
 >>> keywords("The deploy failed: deploy_id 4711 is unknown, deploy again")
@@ -48,21 +48,21 @@ from ..history.state import Pin
 from ..history.tool_groups import LogEntry, is_user_turn
 
 CardSummarizer = Callable[[SourceMessage], str]
-"""One or two sentences about one message; text over 300 characters is cut. Its `name` or `__name__` is written into
-each card. It may raise: the card then holds the beginning of the text."""
+"""Makes one or two sentences about one message; text over 300 characters is cut. Its `name` or `__name__` is written
+into each card. It may raise: the card then contains the beginning of the text."""
 
 FAST_PATH = "fast-path"
-"""`generator_model` of summaries by rule."""
+"""`generator_model` of summaries made by rule."""
 OWN_SUMMARY_CHARS = 200
 SHOWN_CHARS = 100
-"""Of a tool's error or text."""
+"""Most characters of a tool's error or text."""
 SHOWN_KEYS = 5
 MAX_JSON_CHARS = 262_144
-"""A larger result is shown as text; reading it for five keys costs too much."""
+"""A larger result is shown as text, because parsing it for five keys costs too much."""
 READ_CHARS = 2_000
-"""Of a message that is summarized by its first sentences."""
+"""Characters read of a message that is summarized by its first sentences."""
 KEYWORD_CHARS = 20_000
-"""Of one message, in which keywords are looked for."""
+"""Characters of one message that are searched for keywords."""
 
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SENTENCE = re.compile(r".+?(?:[.!?](?=\s)|[。！？]|$)", re.DOTALL)
@@ -86,7 +86,7 @@ def fast_summary(message: Message) -> str | None:
 
 
 def tool_summary(result: ToolResultPart) -> str:
-    """A tool result in a line.
+    """Return a tool result in one line.
 
     >>> tool_summary(ToolResultPart(call_id="c", text='{"error": "no such table", "code": 7}'))
     'Tool error: no such table'
@@ -116,12 +116,12 @@ def tool_summary(result: ToolResultPart) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text, or its beginning that fits a card."""
+    """Return the text, or as much of its beginning as fits a card."""
     return text if len(text) <= MAX_SUMMARY_CHARS else text[: MAX_SUMMARY_CHARS - 1].rstrip() + "…"
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, control characters and repeated blanks."""
+    """Return the text without line breaks, control characters and repeated blanks."""
     return _BLANKS.sub(" ", text).strip()
 
 
@@ -130,7 +130,7 @@ def _begin(text: str) -> str:
 
 
 def leading_sentences(source: SourceMessage) -> str:
-    """The sentences a message begins with, whole ones as far as they fit.
+    """Return the first whole sentences of a message that fit a card.
 
     >>> from ctxsteward.schemas import Message
     >>> said = {"role": "user", "content": "Move the job to 02:00. It clashes with the backup. " + "So " * 200}
@@ -148,12 +148,12 @@ def leading_sentences(source: SourceMessage) -> str:
 
 @cache
 def _stop_words() -> frozenset[str]:
-    """English ones that are long enough to be looked at."""
+    """Return the English stop words that are long enough to be keywords."""
     return frozenset(lists("words").words("keyword_stop"))
 
 
 def keywords(text: str) -> tuple[str, ...]:
-    """At most 20, lower case."""
+    """Return at most 20 keywords, in lower case."""
     stop_words = _stop_words()
     counts: Counter[str] = Counter()
     for word in _WORD.findall(text[:KEYWORD_CHARS].lower()):
@@ -167,7 +167,7 @@ def keywords(text: str) -> tuple[str, ...]:
 
 
 class PhasePosition(NamedTuple):
-    """Where in its phases a session stands after a message."""
+    """Phase of a session after a message, and the user turns in it."""
 
     phase: str | None = None
     turns: int = 0
@@ -184,10 +184,10 @@ class PhasePosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardMaker:
-    """How cards are made; may serve several threads if its parts may."""
+    """Makes cards. Threads may share it if they may share its parts."""
 
     now: Callable[[], datetime]
-    """With a time zone; written into each card."""
+    """Returns the time with its zone, for each card."""
     summarize: CardSummarizer = field(default=leading_sentences)
 
     def make(
@@ -199,7 +199,7 @@ class CardMaker:
         findings: list[Finding],
         between: Callable[[], None] = lambda: None,
     ) -> tuple[list[ContextCard], PhasePosition]:
-        """Cards of those entries that are to have one, and the position after the last; faults go to `findings`.
+        """Return cards of the entries that get one, and the position after the last; faults go to `findings`.
 
         `between` is called after each entry.
         """
@@ -240,7 +240,7 @@ class CardMaker:
         )
 
     def _summary(self, entry: LogEntry, findings: list[Finding]) -> tuple[str, str]:
-        """The summary, and the name of its generator."""
+        """Return the summary, and the name of its generator."""
         fast = fast_summary(entry.message)
         if fast is not None:
             return fast, FAST_PATH
@@ -260,7 +260,7 @@ class CardMaker:
 
 
 def card_maker(summarizer: str = "extractive") -> CardMaker:
-    """A maker with an installed summarizer of sections, or with `leading`: the first sentences, at a third of the time.
+    """Return a maker with an installed summarizer, or with `leading`: the first sentences, in a third of the time.
 
     Raises `InputError` for an unknown name.
     """
@@ -269,7 +269,7 @@ def card_maker(summarizer: str = "extractive") -> CardMaker:
     of_section = load_summarizer(summarizer)
 
     def summarize(source: SourceMessage) -> str:
-        # counted in characters: without a counter, a token is one
+        # without a counter a token is a character, so the budget is in characters
         summary = of_section(SummarizerInput(messages=(source,)), budget_tokens=MAX_SUMMARY_CHARS)
         return " ".join(bullet.text for bullet in summary.bullets) or leading_sentences(source)
 
@@ -282,7 +282,7 @@ def _now() -> datetime:
 
 
 def pinned(card: ContextCard, pin: Pin | None) -> ContextCard:
-    """The card with the marks of this pin; itself where it has them."""
+    """Return the card with the marks of this pin; the card itself if it has them."""
     if pin is None and not card.is_callout:
         return card
     marks = _marks(pin)
@@ -298,5 +298,5 @@ def _marks(pin: Pin | None) -> dict[str, Any]:
 
 
 def _storable(text: str | None) -> str | None:
-    """A text of the log as a card may hold it: PostgreSQL stores no NUL."""
+    """Return a text of the log without NUL, because PostgreSQL cannot store it."""
     return None if text is None else text.replace("\x00", "\ufffd")

@@ -1,18 +1,18 @@
-"""Cards beside the conversation: following sessions into an index, making it again, erasing from it.
+"""Cards in the background: following sessions into an index, rebuilding it, erasing from it.
 
-An append gives at most a hint, the key of its session, which takes no lock and never waits. A session is behind where
-the highest ordinal in its log is above the index's mark; nothing else is kept about it, so the next start, also after a
-kill, finds the same messages. One thread works on a session at a time, ten messages in turn, so a long session does not
-hold up the others. While appends come in each thread rests after every message, so that appends cost what they cost
-without it; it goes on at full speed when they pause, or when somebody waits in `flush`. A summarizer that fails costs
-a better summary; a store that fails is tried again after a pause; any other error is a finding and waits for the next
-hint. Nothing that happens here reaches an append.
+An append gives only a hint, the key of its session, which takes no lock and never waits. A session is behind if the
+highest ordinal in its log is above the index's mark. No other state is kept, so the next start, also after a kill,
+finds the same messages. One thread at a time works on a session, in batches of ten messages, so a long session does not
+delay the others. While appends come in, each thread rests after every message, so that appends take as long as without
+cards. It runs at full speed when they pause, or while `flush` waits. If a summarizer fails, the summary is only worse;
+if a store fails, it is tried again after a pause; any other error is a finding and waits for the next hint. No error
+here reaches an append.
 
-A fork has cards of its own messages only; those of the shared part are its parent's.
+A fork has cards of its own messages only; cards of the shared part are its parent's.
 
-`CardEraser` deletes the cards of a session or principal that was forgotten, as an `Eraser` of the store. With them go
-*strays*: cards of messages that the log does not hold any more, because a writer that had lost the session had appended
-them. What was forgotten while an index was not open is erased when it is next kept up (`settle`).
+`CardEraser` deletes the cards of a forgotten session or principal, as an `Eraser` of the store. It also deletes
+*strays*: cards of messages that are no longer in the log, because a writer that had lost the session appended them.
+Anything forgotten while an index was closed is erased when the index is next updated (`settle`).
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ if TYPE_CHECKING:
     from ctxsteward.store.journal.log import Listener
 
 READ_RECORDS = 32
-"""How much of a log is read at a time while its last message is looked for."""
+"""Records of a log that are read at a time in the search for its last message."""
 BATCH_MESSAGES, REBUILD_BATCH_MESSAGES = 10, 100
 THREADS = 2
 JOIN_SECONDS = CLOSE_SECONDS = 5.0
 MAX_FINDINGS = 1_000
-"""Kept; older ones are dropped."""
+"""Most findings that are kept; older ones are dropped."""
 MAX_OPEN_SESSIONS = 64
-"""Kept open between batches; the one used longest ago leaves."""
+"""Most sessions kept open between batches; the least recently used one leaves."""
 BUSY_SECONDS = 0.02
-"""So long after an append the next one is expected."""
+"""For this long after an append, the next one is expected."""
 REST_SECONDS = 0.01
-"""After each message, where appends are expected."""
+"""Rest after each message while appends are expected."""
 _PAUSES_SECONDS = (0.1, 0.5, 2.0, 10.0)
-"""After a store has failed so many times in a row; the last one again and again."""
+"""Pauses after the first, second, … failure of a store in a row; the last one repeats."""
 _ALL = ""
-"""In the queue, in place of a tenant: all of them."""
+"""Queue item in place of a tenant that means all tenants."""
 _Queue = SimpleQueue[SessionKey | str | None]
-"""Sessions to look at, tenants to look through, None to wake a thread that is to end."""
+"""Sessions to check, tenants to scan, None to wake a thread that shall end."""
 
 
 class CardedStore(Protocol):
@@ -71,16 +71,16 @@ class CardedStore(Protocol):
 
     uri: str
     cards_uri: str
-    """Where its cards are."""
+    """URI of its card index."""
     journal: Journal
     erasers: list[Eraser]
     appended: list[Listener]
 
     def at(self, tenant: str, id: str, position: int | None = None) -> Session:
-        """A session as it was at a log position, for reading only."""
+        """Return a session as it was at a log position, for reading only."""
 
     def card_uris(self) -> tuple[str, ...]:
-        """Where there are cards of it, or may be."""
+        """Return the URIs of all indexes that have, or may have, its cards."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class PendingSession:
 
     session: Session
     generation: int
-    """Of the session: it changes when messages that were read are replaced."""
+    """Generation of the session, which changes if messages that were read are replaced."""
     carded: int
     position: PhasePosition = field(default_factory=PhasePosition)
     findings: list[Finding] = field(default_factory=list)
@@ -100,7 +100,7 @@ class PendingSession:
     ) -> PendingSession | None:
         """Begin at the index's mark or (`anew`) at the first message; None for a session without a log.
 
-        Begins at the first message, too, if the newest cards are of other messages than the log has now.
+        It also begins at the first message if the newest cards belong to other messages than the log has now.
         """
         if store.journal.length(key) == 0:
             return None
@@ -124,13 +124,13 @@ class PendingSession:
         return pending
 
     def refresh(self) -> bool:
-        """Read newer messages; False if the log was replaced, so that the session is to be opened again."""
+        """Read newer messages; return False if the log was replaced and the session must be opened again."""
         self.session.refresh()
         return self.session.generation == self.generation and self.carded <= len(self.session)
 
     @property
     def left(self) -> int:
-        """Messages left to card."""
+        """Number of messages without a card."""
         return max(0, len(self.session) - self.carded)
 
     def make(self, maker: CardMaker, count: int, between: Callable[[], None] = lambda: None) -> list[ContextCard]:
@@ -142,7 +142,7 @@ class PendingSession:
         return cards
 
     def entry(self, ordinal: int) -> LogEntry | None:
-        """Return an original, or None if it was erased or cannot be read: one bad record never stops the others."""
+        """Return an original; None if it was erased or is unreadable, so that one bad record never stops the others."""
         try:
             entry = self.session.entry(ordinal)
             if entry.event.erased:
@@ -161,10 +161,10 @@ class PendingSession:
 def cards_of(
     index: CardIndex, session: Session, *, phase: str | None = None, refs: Collection[str] | None = None
 ) -> list[ContextCard]:
-    """Return the cards of a session in ordinal order, those of the part that a fork shares included.
+    """Return the cards of a session in ordinal order, including those of the part that a fork shares.
 
-    Pins are those of the session now, whenever the card was made. Cards of messages that the log does not have are
-    left out.
+    Pins are the session's present ones, whatever the age of the card. Cards of messages that the log does not have
+    are left out.
     """
     wanted = None if refs is None else ordinals_of(refs)
     pins = {f"§{ordinal}": pin for ordinal, pin in session.state.pins.items()}
@@ -181,7 +181,7 @@ def cards_of(
 
 
 class RebuildResult(NamedTuple):
-    """Counts of a rebuild, and what went wrong."""
+    """Counts of a rebuild, and its findings."""
 
     sessions: int
     messages: int
@@ -200,9 +200,9 @@ def rebuild(
 ) -> RebuildResult:
     """Make all cards of a session (None: of every session of the tenant) again.
 
-    Cards that stand are replaced as the new ones arrive; beside a worker the card generated last stands. Erased
-    messages get none. Of all sessions, a damaged one is left with a finding. Raises `InputError` for a session that
-    does not exist; `StoreError`.
+    New cards replace existing ones as they arrive; if a worker runs as well, the card generated last remains. Erased
+    messages get none. Among all sessions, a damaged one is skipped with a finding. Raises `InputError` for a session
+    that does not exist; `StoreError`.
     """
     sessions = messages = cards = 0
     findings: list[Finding] = []
@@ -223,7 +223,7 @@ def rebuild(
         messages += pending.left
         while pending.left:
             made = pending.make(maker, REBUILD_BATCH_MESSAGES)
-            # an earlier mark would have a worker make the rest, later and thus for good
+            # with an earlier mark a worker would make the rest again, and its later cards would remain
             done = [] if pending.left else [(tenant, name, pending.carded)]
             cards += index.put(made, done)
         findings += pending.findings
@@ -231,15 +231,15 @@ def rebuild(
 
 
 class CardEraser:
-    """Deletes the cards of what was forgotten; the files are scrubbed once, at the end."""
+    """Deletes the cards of forgotten sessions and messages. The files are scrubbed once, at the end."""
 
     place = "context cards"
 
     def __init__(self, journal: Journal, index: CardIndex | None, uri: str = "") -> None:
-        """Without an `index` the one at `uri` is opened when something is to be erased from it."""
+        """Without an `index`, the one at `uri` is opened when there is something to erase from it."""
         self._journal, self._index = journal, index
         self.uri = uri
-        """Where the index is; empty where that has no name."""
+        """URI of the index; empty if it has none."""
 
     @contextmanager
     def _opened(self) -> Iterator[CardIndex]:
@@ -261,12 +261,12 @@ class CardEraser:
         return count
 
     def sessions(self, tenant: str) -> list[str]:
-        """Sessions that are not erased whole."""
+        """Return the sessions that are not erased as a whole."""
         with self._opened() as index:
             return [row.session for row in index.sessions(tenant) if EVERYTHING not in row.erased]
 
     def settle(self, key: SessionKey) -> None:
-        """Erase what the journal notes as forgotten of this session, should the index not have been told."""
+        """Erase what the journal notes as forgotten of this session, in case the index missed it."""
         notes = self._journal.forgotten(*key)
         with self._opened() as index:
             if notes and index.of_session(*key):
@@ -276,9 +276,9 @@ class CardEraser:
                     self._erase_strays(index, key, scrub=True)
 
     def _erase_strays(self, index: CardIndex, key: SessionKey, *, scrub: bool = False) -> int:
-        """Delete cards that are not of the log's messages; those of erased messages for good.
+        """Delete cards of messages that the log lacks, and for good those of erased messages.
 
-        A log that another machine owns may be further there: cards behind its end here are left alone.
+        A log that another machine owns may be longer there, so cards after its end here are kept.
         """
         cards = index.of_session(*key)  # before the log, which may grow meanwhile
         if self._journal.length(key) == 0:
@@ -287,7 +287,7 @@ class CardEraser:
         for record in self._journal.read(key, 0):
             try:
                 event = from_record(record) if record.kind == "message" else None
-            except ContextError:  # cannot be read
+            except ContextError:  # the record cannot be read
                 continue
             if isinstance(event, MessageAppended):
                 known[event.ordinal] = event
@@ -300,13 +300,13 @@ class CardEraser:
                 (burnt if held is not None and held.erased else strays).append(card.ordinal)
         count = 0
         if strays:
-            index.put((), [(*key, min(min(strays) - 1, index.carded(*key)))])  # made again, where the log has them
+            index.put((), [(*key, min(min(strays) - 1, index.carded(*key)))])  # makes those in the log again
             count += index.erase(*key, strays, scrub=scrub and not burnt, burn=False)
         return count + (index.erase(*key, burnt, scrub=scrub) if burnt else 0)
 
 
 def erasers_of_closed_indexes(store: CardedStore) -> list[CardEraser]:
-    """Erasers of the indexes that the store has, or may have, and that nobody has open in this process."""
+    """Return erasers of the indexes that the store has, or may have, and that are not open in this process."""
     open_uris = {eraser.uri for eraser in store.erasers if isinstance(eraser, CardEraser)}
     erasers = []
     for uri in store.card_uris():
@@ -318,7 +318,7 @@ def erasers_of_closed_indexes(store: CardedStore) -> list[CardEraser]:
 
 
 def _run(cards: weakref.ref[StoreCards], queue: _Queue, stopping: threading.Event) -> None:
-    """A thread. Between two batches it keeps nothing alive: it ends with its `StoreCards`."""
+    """Run a thread. Between batches it keeps no reference to its `StoreCards`, and it ends with them."""
     while not stopping.is_set():
         item = queue.get()
         owner = cards()
@@ -334,7 +334,7 @@ def _end(queue: _Queue, stopping: threading.Event) -> None:
 
 
 class StoreCards:
-    """An index that two threads keep up with a store's sessions, and an eraser of it; made by `Store.cards`."""
+    """An index that two threads update from a store's sessions, and an eraser of it; made by `Store.cards`."""
 
     def __init__(
         self, store: CardedStore, index: CardIndex | str | None = None, maker: CardMaker | None = None
@@ -346,13 +346,13 @@ class StoreCards:
             store.cards_uri = str(index or store.cards_uri)
         self._eraser = CardEraser(store.journal, self.index, store.cards_uri if self._is_own_index else "")
         self.findings: deque[Finding] = deque(maxlen=MAX_FINDINGS)
-        """What went wrong while cards were made, newest last."""
+        """Findings while cards were made, newest last."""
         self.closed: bool = False
         self._closing = forking.lock()
         self._last_hint = 0.0
         self._failures = 0
         self._is_inherited = False
-        """The threads are a parent process's, and here nothing was asked of them yet."""
+        """Whether the threads are a parent process's and this process has given no hint yet."""
         self._renew()
         forking.renew_in_child(self)
         store.erasers.append(self._eraser)
@@ -362,9 +362,9 @@ class StoreCards:
     def _renew(self) -> None:
         self._queue: _Queue = SimpleQueue()
         self._waiting: set[SessionKey | str] = set()
-        """In the queue; sets and queues of CPython change in one step, so `hint` needs no lock."""
+        """Items in the queue. Sets and queues of CPython change in one step, so `hint` needs no lock."""
         self._state = threading.Condition()
-        """Guards what follows; never held while anything is read, made or written."""
+        """Guards the fields below. It is never held while anything is read, made or written."""
         self._busy: set[SessionKey | str] = set()
         self._again: set[SessionKey | str] = set()
         self._open: OrderedDict[SessionKey, PendingSession] = OrderedDict()
@@ -378,7 +378,7 @@ class StoreCards:
         weakref.finalize(self, _end, self._queue, self._stopping).atexit = False
 
     def forked(self) -> None:
-        """Threads do not come through a fork; a child's own start with its first hint."""
+        """Renew the threads in a forked child, because threads do not survive a fork; its first hint starts them."""
         self._is_inherited = not self.closed
         self._renew()
 
@@ -390,17 +390,17 @@ class StoreCards:
     def of(
         self, session: Session, *, phase: str | None = None, refs: Collection[str] | None = None
     ) -> list[ContextCard]:
-        """The cards of a session so far, as `cards_of` reads them."""
+        """Return the cards of a session so far, as `cards_of` reads them."""
         return cards_of(self.index, session, phase=phase, refs=refs)
 
     def hint(self, key: SessionKey) -> None:
-        """Say that a session has grown; takes no lock, never waits, never raises."""
+        """Report that a session has grown. It takes no lock, never waits and never raises."""
         self._last_hint = time.monotonic()
         self._wake()
         self._enqueue(key)
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until everything that was appended has its card; whether that was so in time."""
+        """Wait until every appended message has its card; return whether that was so in time."""
         self._wake()
         with self._state:
             self._flushing += 1
@@ -426,7 +426,7 @@ class StoreCards:
                 self.index.close()
             return done and not any(thread.is_alive() for thread in self._threads)
 
-    # -- inside -------------------------------------------------------------------------------------------------
+    # -- internal steps -----------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
         if self._is_inherited:
@@ -478,18 +478,18 @@ class StoreCards:
         for session in journal.sessions(tenant):
             key = SessionKey(tenant, session)
             last, carded = _last_ordinal(journal, key), marks.get(session, 0)
-            # a session that another machine owns, and has carded further than it is known here, is left to it
+            # another machine owns this session and has made more cards than are known here: it is left to that machine
             if last != carded and not (last < carded and journal.drained(key).epoch < 0):
                 self._enqueue(key)
         return False
 
     def _card_some(self, key: SessionKey) -> bool:
-        """Card ten messages of a session; whether there is more to do."""
+        """Card ten messages of a session; return whether there is more to do."""
         self._give_way()
         with self._state:
             pending = self._open.pop(key, None)
         if pending is None or not pending.refresh():
-            self._eraser.settle(key)  # the log may have been replaced because somebody was forgotten
+            self._eraser.settle(key)  # the log may have been replaced because of an erasure
             pending = PendingSession.open(self._store, self.index, key)
             if pending is None:
                 return False
@@ -512,15 +512,15 @@ class StoreCards:
         self.findings.append(Finding(kind="cards_failed", text=one_line(text)[:500]))
 
     def _give_way(self) -> None:
-        """Let a thread that appends have the interpreter."""
+        """Give the interpreter to a thread that appends."""
         if self._flushing or time.monotonic() - self._last_hint > BUSY_SECONDS:
-            time.sleep(0)  # now, not after the switch interval of 5 ms
+            time.sleep(0)  # at once, not after the switch interval of 5 ms
         else:
             self._stopping.wait(REST_SECONDS)
 
 
 def _last_ordinal(journal: Journal, key: SessionKey) -> int:
-    """The highest ordinal of a session's own messages; 0 where it has none."""
+    """Return the highest ordinal of a session's own messages, or 0."""
     stop = journal.length(key)
     while stop > 0:
         start = max(0, stop - READ_RECORDS)

@@ -1,11 +1,11 @@
-"""Context injection: a cascade's configuration, and what each of its phases is shown.
+"""Context injection: a cascade's configuration, and the context of each of its phases.
 
     cascade = load_cascade("cascade.yaml")
     opened = open_phase(store, cascade, "final_report", run="r-1", input={"topic": "tea"})
     envelope = builder.build(opened.session, policy=opened.policy)
     opened.session.append(reply, phase="final_report")
 
-`phase_context` says the same without a store: configuration and past in, messages with their origins out.
+`phase_context` does the same without a store: configuration and past in, messages with their origins out.
 """
 
 from .config import parse_cascade

@@ -1,21 +1,21 @@
-"""`mode: auto` of a phase: anchors are always shown, the rest is what a selector ranks highest and what fits.
+"""`mode: auto` of a phase: anchors are always shown, followed by the highest-ranked messages that fit.
 
-Anchors: the input, the outputs of `from_phases`, callouts (pinned messages), errors (where the configuration asks for
-them), and, where the phase itself ran before, its newest `window` steps. Selected messages come with their whole tool
-group, in the order of the past, under the label of their phase. `max_tokens` covers both; anchors alone over it leave
-no room, and a finding says so. `from` limits the candidate phases.
+Anchors: the input, the outputs of `from_phases`, callouts (pinned messages), errors (if the configuration asks for
+them), and, if the phase itself ran before, its newest `window` steps. A selected message comes with its whole tool
+group, in the order of the past, under the label of its phase. `max_tokens` limits both; if the anchors alone exceed it,
+nothing is selected, and a finding says so. `from` limits the candidate phases.
 
-The selector is the caller's own, or the one that the configured strategy stands for (`Strategies`):
+The selector is the caller's own, or that of the configured strategy (`Strategies`):
 
     heuristic   words, weighed with recency and callouts; needs nothing
     semantic    embeddings over `similarity_threshold`; needs an embedder, by default that of the extra `dense`
     llm         a model reads a menu and picks; needs one of `models`, by default the first
-    hybrid      words and embeddings fused, then the model where there is one
+    hybrid      words and embeddings fused, then the model if there is one
 
-It gets the phase's rendered instructions as its query. What `heuristic` ranks is weighed with recency and callouts
-(`weighed`); other rankings stand as they are. A strategy whose embedder or model is missing or fails is no error: the
-words rank instead, and the ranking's finding is shown and logged. Keep one `Strategies` for many phases: it keeps
-indexes, vectors and weights.
+Its query is the phase's rendered instructions. A ranking of `heuristic` is weighed with recency and callouts
+(`weighed`); other rankings stay unchanged. A strategy whose embedder or model is missing or fails is no error: the
+words rank instead, and the ranking's finding is shown and logged. Keep one `Strategies` for many phases, because it
+keeps indexes, vectors and weights.
 
 Source: the auto-context design.
 """
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 
 class Strategies:
-    """What configured strategies are made of; safe with threads if its parts are."""
+    """The parts from which configured strategies are made; thread-safe if its parts are."""
 
     def __init__(
         self,
@@ -79,14 +79,14 @@ class Strategies:
         models: Mapping[str, Ask | ChatModel] | None = None,
         cards: CardIndex | None = None,
     ) -> None:
-        """`models`: by the name that `selector_model` says. `cards`: whose summaries the menu of a model shows."""
-        # recency and callouts are weighed by the configuration
+        """`models`: by their name in `selector_model`. `cards`: the source of the summaries in a model's menu."""
+        # the configuration weighs recency and callouts
         self.heuristic: Heuristic = Heuristic(Weights(recency=0, callout=0), every_turn=True)
         self._embedder, self._models, self._cards = embedder, dict(models or {}), cards
         self._semantic: Semantic | None = None
 
     def selector(self, selection: Selection, past: Mapping[int, PastMessage], switches: AutoContext) -> Selector:
-        """Make the selector of these settings; `past` holds the messages that its ordinals number."""
+        """Make the selector of these settings; `past` has the messages by their ordinals."""
         index = self._cards if switches.cards else None
         summarize: Summarize | None = None
         if index is not None:
@@ -123,7 +123,7 @@ class Strategies:
         return self._semantic.with_similarity(similarity)
 
     def _model(self, name: str | None, switches: AutoContext) -> Ask | ChatModel:
-        """Return the model of this name; for a missing one, a model that raises the reason when it is asked."""
+        """Return the model of this name; for a missing one, a model that raises the reason when it is called."""
         if not switches.llm_selection:
             return _refusing("llm_selection is switched off")
         name = next(iter(self._models), None) if name is None else name
@@ -134,7 +134,7 @@ class Strategies:
         return self._models[name]
 
     def _words_then_newest(self, request: SelectionRequest) -> Ranking:
-        """Rank by words, then all others: a task that shares no word with the past still has a menu."""
+        """Rank by words, then all others newest first, so that a task without common words still has a menu."""
         ranked = list(self.heuristic(request))
         known = {scored.ordinal for scored in ranked} | request.visible
         rest = [ScoredOriginal(number, 0.0) for number in range(request.last, 0, -1) if number not in known]
@@ -144,7 +144,7 @@ class Strategies:
 def _read_summaries(
     index: CardIndex, past: Mapping[int, PastMessage], entries: Sequence[LogEntry]
 ) -> Mapping[int, str]:
-    """Summaries of the cards of past messages, by number; those of replaced originals are left out."""
+    """Return summaries of the cards of past messages, by number, without those of replaced originals."""
     from ..cards import cards_of
 
     summaries: dict[int, str] = {}
@@ -166,15 +166,15 @@ def _refusing(reason: str) -> Ask:
 
 @cache
 def _multilingual() -> Multilingual:
-    """The extra's embedder; its weights are loaded at its first use, and once."""
+    """Return the extra's embedder. Its weights are loaded once, at first use."""
     return Multilingual()
 
 
 STRATEGIES: frozenset[str] = frozenset(get_args(Strategy))
 HEURISTIC = "heuristic"
-"""Its ranking is one signal of three; what other strategies rank stands."""
+"""Strategy whose ranking is one signal of three; rankings of other strategies are final."""
 TAKEN, NO_ROOM, TOO_MANY = "ranked, and it fits", "no room", "over max_messages"
-"""Why a candidate is in or out."""
+"""Reasons why a candidate is in or out."""
 _ERROR = re.compile(r"error|exception|failed", re.IGNORECASE)
 _Group = tuple[PastMessage, ...]
 
@@ -238,7 +238,7 @@ def _add_outputs(building: ContextBuilder, anchors: Anchors) -> None:
 
 
 def _anchored_groups(building: ContextBuilder, anchors: Anchors) -> list[_Group]:
-    """Callouts, errors and the phase's own newest steps, as whole groups in order."""
+    """Return callouts, errors and the phase's own newest steps, as whole groups in order."""
     cascade, phase, past = building.cascade, building.phase, building.past
     earlier = frozenset(before(cascade, phase)) - excluded(cascade, phase, past.ran)
     own = [group for group in past.groups if group[0].phase == phase.name]
@@ -256,7 +256,7 @@ def _anchored_groups(building: ContextBuilder, anchors: Anchors) -> list[_Group]
 
 
 def mentions_error(message: Message) -> bool:
-    """Whether a message tells of an error, by its words or because a tool said so."""
+    """Return whether a message reports an error, by its words or by a tool's error flag."""
     if any(result.is_error or _ERROR.search(result.text) for result in message.tool_results):
         return True
     return _ERROR.search(message.text) is not None
@@ -284,16 +284,16 @@ def _ranked(
     candidates: Sequence[PastMessage],
     budget_tokens: int,
 ) -> Ranking:
-    """The candidates as the selector ranks them, or as another one that stood in for it."""
+    """Return the candidates as ranked by the selector, or by the stand-in if it failed."""
     field = "context.selection.strategy"
     request = _request(building, candidates, budget_tokens)
     allowed = {message.number for message in candidates}
     try:
         ranking = _checked(ranking_by(selector, request), allowed)
         already_noted = any(finding.kind == FELL_BACK for finding in ranking.findings)
-    except Exception as error:  # a selector is the caller's code: whatever it raises, the phase goes on
+    except Exception as error:  # a selector is the caller's code and may raise anything; the phase goes on
         if isinstance(selector, Heuristic):
-            raise  # ours: another of its kind would fail the same way
+            raise  # another one of our own kind would fail the same way
         text = f"the selector failed, {HEURISTIC!r} ranked: {type(error).__name__}: {error}"
         building.note("selection_failed", text, field)
         ranking, already_noted = _checked(ranking_by(stand_in, request), allowed), True
@@ -302,7 +302,7 @@ def _ranked(
     if ranking.strategy in STRATEGIES and ranking.strategy != selection.strategy and not already_noted:
         text = f"strategy {selection.strategy!r} is configured; {ranking.strategy!r} ranked"
         building.note("strategy_replaced", text, field)
-    # a callable without a known name ranks in the place of the strategy that is configured
+    # a callable without a known name ranks in place of the configured strategy
     own = ranking.strategy if ranking.strategy in STRATEGIES else selection.strategy
     return replace(ranking, scored=weighed(ranking, candidates, selection)) if own == HEURISTIC else ranking
 
@@ -310,9 +310,9 @@ def _ranked(
 def weighed(
     ranked: Iterable[ScoredOriginal], candidates: Sequence[PastMessage], selection: Selection
 ) -> tuple[ScoredOriginal, ...]:
-    """Candidates by the configured weights of three signals, each scaled by rank: best 1, worst above 0.
+    """Rank candidates by the configured weights of three signals, each scaled by rank: best 1, worst above 0.
 
-    What the selector scored above 0 is the keyword signal (0 where it left a message out), a pin the callout's.
+    The keyword signal ranks messages that the selector scored above 0; others have 0. A pin is the callout signal.
     """
     found_by_words = [scored.ordinal for scored in ranked if scored.score > 0]
     keyword = {ordinal: 1 - at / len(found_by_words) for at, ordinal in enumerate(found_by_words)}
@@ -334,7 +334,7 @@ def weighed(
 
 
 def _checked(ranking: Ranking, allowed: Collection[int]) -> Ranking:
-    """Candidates once each; raises `ValueError` for figures that are none."""
+    """Return each candidate once; raise `ValueError` for a score or signal that is not finite."""
     kept: dict[int, ScoredOriginal] = {}
     for scored in islice((scored for scored in ranking if scored.ordinal in allowed), MAX_READ):
         figures = (scored.score, *scored.signals.values()) if len(kept) < MAX_CANDIDATES else ()
@@ -351,7 +351,7 @@ def _request(building: ContextBuilder, candidates: Sequence[PastMessage], budget
     by_number = {message.number: message for message in past.messages}
     query = building.instructions() or building.phase.name
     sessions = {message.session.id: message.session for message in past.messages}
-    # What a selector keeps about a session, it keeps by generation: another past is another one.
+    # A selector caches by session and generation, so another past needs another generation.
     shape = crc32(repr([message.origin for message in past.messages]).encode())
 
     def entry(number: int) -> LogEntry:
@@ -364,7 +364,7 @@ def _request(building: ContextBuilder, candidates: Sequence[PastMessage], budget
         generation=shape,
         query=Message.from_wire({"role": "user", "content": query}),
         last=max(message.number for message in candidates),
-        visible=frozenset(by_number.keys() - allowed),  # of a phase that is no source not a line may reach a model
+        visible=frozenset(by_number.keys() - allowed),  # no line of a phase that is no source may reach a model
         pinned=frozenset(message.number for message in candidates if message.is_pinned),
         budget_tokens=max(0, budget_tokens),
         entry=entry,
@@ -372,7 +372,7 @@ def _request(building: ContextBuilder, candidates: Sequence[PastMessage], budget
 
 
 class _ContextRoom:
-    """Counts what a context costs while groups are added to it."""
+    """Counts the tokens of a context while groups are added to it."""
 
     def __init__(self, building: ContextBuilder, limit_tokens: int) -> None:
         self._building, self.limit = building, limit_tokens
@@ -381,16 +381,16 @@ class _ContextRoom:
         self.used = sum(message.tokens for message in building.messages)
         self.taken: set[int] = set()
         self.verdicts: dict[int, str] = {}
-        """Why a candidate was passed over, where it was not for want of room."""
+        """Reasons other than lack of room for which candidates were passed over."""
         self._labelled: set[str | None] = set()
 
     @property
     def left(self) -> int:
-        """Tokens of room; below 0 where the anchors alone take more."""
+        """Tokens of room; below 0 if the anchors alone exceed the limit."""
         return self.limit - self.used
 
     def cost(self, group: _Group) -> int:
-        """Tokens of the group, and of its phase's label where it is the first of it."""
+        """Return the tokens of the group, and of its phase's label if it is the first of its phase."""
         counter, shown = self._building.counter, self._building.shown
         tokens = sum(message.tokens(counter) for message in group if message.number not in shown)
         if group[0].phase not in self._labelled:
@@ -404,7 +404,7 @@ class _ContextRoom:
 
 
 def _logged(ranked: Sequence[ScoredOriginal], room: _ContextRoom) -> Iterator[SelectionCandidate]:
-    """All that were taken, then the best of the others."""
+    """Yield all selected candidates, then the best of the others."""
     passed = [scored for scored in ranked if scored.ordinal not in room.taken]
     for scored in [*(s for s in ranked if s.ordinal in room.taken), *passed[:LOGGED_CANDIDATES]]:
         is_in = scored.ordinal in room.taken

@@ -1,13 +1,13 @@
 """A cascade's configuration: read and checked from a YAML or JSON file, and the settings in force for a phase.
 
-`load_cascade`, `parse_cascade` and `cascade_of` read a file, a text or a dict; what is wrong is refused with file,
-line, key, what was found and what to do. JSON is what ends in ``.json`` or begins like an object with quoted keys; it
-has no line numbers. Whatever a phase names must stand before it: an unknown phase, a forward reference, a sub-cascade
-that nobody defined and one that leads back to itself are refused here, and so is a template that does not parse or asks
-for what the sandbox forbids.
+`load_cascade`, `parse_cascade` and `cascade_of` read a file, a text or a dict. An error names file, line, key, what was
+found and what to do. A file is JSON if its name ends in ``.json`` or its text begins like an object with quoted keys;
+JSON has no line numbers. A phase may only name earlier phases: unknown phases, forward references, undefined
+sub-cascades and cycles of sub-cascades are refused here, and so are templates that do not parse or use something that
+the sandbox forbids.
 
-The functions before them look up the settings of one phase. A phase inherits each setting that it does not name from
-the cascade's `auto_context`. In `inter_phase` the strategy and model inside `selection` win over those beside it.
+The functions before these look up the settings of one phase. A phase inherits each setting that it does not name from
+the cascade's `auto_context`. In `inter_phase`, strategy and model inside `selection` override those next to it.
 
 Raises `InvalidCascade` and `InputTooLarge`.
 """
@@ -52,7 +52,7 @@ _Settings = TypeVar("_Settings", bound=BaseModel)
 
 
 def phase_named(cascade: Cascade, name: str) -> Phase:
-    """Return the phase of this name; `InvalidCascade` lists the names."""
+    """Return the phase of this name; otherwise raise an `InvalidCascade` that lists the names."""
     phase = cascade.phase(name)
     if phase is None:
         raise InvalidCascade(
@@ -89,7 +89,7 @@ def selection(cascade: Cascade, phase: Phase) -> Selection:
 
 
 def _inherited(model: type[_Settings], levels: Sequence[_Settings]) -> _Settings:
-    """Later levels win, field by field."""
+    """Merge the levels field by field; later levels win."""
     fields: dict[str, Any] = {}
     for level in levels:
         fields |= {name: getattr(level, name) for name in level.model_fields_set}
@@ -109,7 +109,7 @@ def matching(ref: str, names: Iterable[str]) -> tuple[str, ...]:
     >>> matching("research_*", ["research_a", "plan", "research_b"])
     ('research_a', 'research_b')
     """
-    return tuple(name for name in names if fnmatch.fnmatchcase(name, ref))  # refs hold no other wildcard than *
+    return tuple(name for name in names if fnmatch.fnmatchcase(name, ref))  # `*` is the only wildcard in references
 
 
 def sources_of(phase: Phase) -> list[tuple[str, Source]]:
@@ -120,9 +120,9 @@ def sources_of(phase: Phase) -> list[tuple[str, Source]]:
 
 
 def phases_named(cascade: Cascade, phase: Phase, ref: str, ran: Collection[str]) -> tuple[str, ...]:
-    """Return the phases that a reference stands for, in the cascade's order; a pattern names only phases that ran.
+    """Return the phases that a reference names, in the cascade's order; a pattern matches only phases that ran.
 
-    A phase that is named outright is returned whether it ran or not. `exclude` applies to all of them.
+    A phase named in full is returned even if it did not run. `exclude` applies to all of them.
     """
     left_out = excluded(cascade, phase, ran)
     if ref != PREVIOUS and not is_pattern(ref):
@@ -145,7 +145,7 @@ def before(cascade: Cascade, phase: Phase) -> tuple[str, ...]:
 
 MAX_YAML_BYTES = 256 * 1024
 MAX_JSON_BYTES = 64 * 1024 * 1024
-"""A file may hold a recorded transcript, images included."""
+"""Large, because a file may contain a recorded transcript, images included."""
 MAX_YAML_DEPTH = 40
 
 _READING = DocumentKind(
@@ -216,7 +216,7 @@ def refused(tree: Tree, keys: Keys, found: str, hint: str) -> InvalidCascade:
     return InvalidCascade(tree.place(keys), written(keys), found, hint)
 
 
-# -- pydantic's complaints -----------------------------------------------------------------------------------
+# -- validation errors ---------------------------------------------------------------------------------------
 
 
 def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:
@@ -242,7 +242,7 @@ def _explained(tree: Tree, error: ErrorDetails) -> InvalidCascade:
 
 
 _Reference = tuple[Keys, str, bool]
-"""Its place, the phase or pattern that it names, and whether it is a source."""
+"""Place of the reference, phase or pattern that it names, and whether it is a source."""
 
 
 def _check_phases(tree: Tree, cascade: Cascade, above: Keys) -> None:

@@ -1,9 +1,9 @@
-"""The context of a phase while it is put together: what each source adds, in which role and under which label.
+"""The context of a phase under construction: the messages of each source, with their role and label.
 
-`phase_context` and `auto_selection` add to one `ContextBuilder`, which knows what was added before.
+`phase_context` and `auto_selection` add to one `ContextBuilder`, which skips messages that were added before.
 
-Within a source the order is images, output, messages, state. A message or image that one source brought is not brought
-again by another. Replayed messages keep their role and bytes; a system message that arrived in a log is replayed in
+Within a source the order is images, output, messages, state. A message or image from one source is not added again
+from another. Replayed messages keep their role and bytes; a system message that arrived in a log is replayed in
 the user's role. Labels: see `phase`.
 """
 
@@ -42,17 +42,17 @@ INPUT_ORIGIN = "input"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseMessage:
-    """One message that a phase is shown."""
+    """One message of a phase's context."""
 
     wire: Wire
-    """A provider's dict; replayed ones are shared with their originals: read only."""
+    """A provider's dict, to be read only: replayed ones are shared with their originals."""
     kind: MessageKind
     phase: str | None = None
-    """The phase it was taken from."""
+    """Phase that it was taken from."""
     origin: str
     """``session§ordinal``, several joined by commas; ``input``; ``state:P``."""
     numbers: tuple[int, ...] = ()
-    """Places in the past of the originals behind it."""
+    """Numbers of its originals in the past."""
     tokens: int
 
 
@@ -122,7 +122,7 @@ class ContextBuilder:
             self.add({"role": "user", "content": text}, "input", INPUT_ORIGIN)
 
     def add_sources(self) -> None:
-        """Add what the phase's sources name, in their order."""
+        """Add the content that the phase's sources name, in their order."""
         ran, earlier = self.past.ran, before(self.cascade, self.phase)
         for field, source in sources_of(self.phase):
             names = phases_named(self.cascade, self.phase, source.phase, ran)
@@ -151,7 +151,7 @@ class ContextBuilder:
         return true
 
     def add_source(self, field: str, source: Source, name: str) -> None:
-        """Add what a source includes of the phase `name`."""
+        """Add the content that a source includes of the phase `name`."""
         retained = self.cascade.phase(name)
         included = [kind for kind in ("images", "output", "messages", "state") if kind in source.include]
         if retained is not None and retained.context_retention == "output_only" and "messages" in included:
@@ -187,7 +187,7 @@ class ContextBuilder:
             held = tuple(dict.fromkeys(image.held_by.number for image in run))
             origin = origins_of(image.held_by for image in run)
             self.add(wire, "images", origin, name)
-            # its holder is not `shown`: a later source may still replay it, without these images
+            # its message is not in `shown`, so a later source may still replay it, without these images
             self.messages[-1] = replace(self.messages[-1], numbers=held)
 
     def add_output(self, phase: str, role: str, field: str | None) -> None:
@@ -236,7 +236,7 @@ class ContextBuilder:
         return wire
 
     def safe(self, left: ShownMessage) -> Wire:
-        """Return the message; one in the operator's role gets the user's."""
+        """Return the message, in the user's role if it has the operator's."""
         if left.original.role not in ("system", "developer"):
             return left.wire
         text = "a system message arrived in a log; it is shown in the user's role, not as the operator's"
@@ -254,7 +254,7 @@ class ContextBuilder:
     # -- the snowball -----------------------------------------------------------------------------------------
 
     def add_snowball(self) -> None:
-        """Add everything from before this phase, in its own role."""
+        """Add all messages from before this phase, in their own roles."""
         later = frozenset(self.cascade.names) - frozenset(before(self.cascade, self.phase))
         for message in self.past.messages:
             if message.phase in later or not self.retains(message):
@@ -313,7 +313,7 @@ class ContextBuilder:
 
 
 def as_json(value: object, what: str) -> str:
-    """Return JSON for a label; raise `InputError` for a value that JSON does not have."""
+    """Return JSON for a label; raise `InputError` for a value without a JSON form."""
     try:
         return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

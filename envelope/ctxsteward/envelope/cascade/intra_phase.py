@@ -1,19 +1,19 @@
-"""What keeps a phase's own history short (`intra_context`): its compaction policy, and what a retry is shown.
+"""The means that keep a phase's own history short (`intra_context`): its compaction policy, and the context of a retry.
 
 `intra_policy` gives the builder a compaction policy. When a compaction is due:
 
-1. of results that say exactly the same only the newest stays, the others become a line with their reference;
+1. of identical results only the newest stays; each other becomes a line with its reference;
 2. attempts beyond the newest `loop_history_limit` leave (an attempt ends with a message ``[Validation Failed]``);
 3. results older than `mask_observations_after` steps become a line, unless they report an error;
-4. older than `window` steps, an assistant's text over 2,000 characters is shown as beginning and end;
-5. what is older than `window` steps leaves, oldest first, errors and plain reasoning last.
+4. an assistant's text over 2,000 characters is shown as beginning and end once it is older than `window` steps;
+5. groups older than `window` steps leave, oldest first, errors and plain reasoning last.
 
-1, 3 and 4 are done whether needed or not: the prefix breaks once. 2 and 5 go as far as the target asks. What these
-cannot free the default choice takes, with a finding ``policy_fell_back``. Between compactions nothing changes, so a
-provider's cache keeps what it has.
+1, 3 and 4 are always done, so that the prefix breaks only once. 2 and 5 go as far as the target requires. If that is
+not enough, the default choice frees the rest, with a finding ``policy_fell_back``. Nothing changes between compactions,
+so a provider's cache stays valid.
 
-`retry_messages` makes what the next attempt of a loop is shown: the task, the newest attempts (of each at most
-`MAX_OUTPUT_CHARS`) and why they failed.
+`retry_messages` makes the context of a loop's next attempt: the task, the newest attempts (at most `MAX_OUTPUT_CHARS`
+of each) and the reasons why they failed.
 
 Source: the auto-context design (intra-phase).
 """
@@ -39,16 +39,16 @@ from .auto_selection import mentions_error
 
 MAX_OUTPUT_CHARS = 500
 REASONING_CHARS = 2_000
-"""A longer text of the assistant is shortened, once it is older than the window."""
+"""A longer text of the assistant is shortened once it is older than the window."""
 FAILED_LABEL = "[Validation Failed]"
-"""Begins the message that ends an attempt."""
+"""Beginning of the message that ends an attempt."""
 
 
 def intra_policy(settings: IntraContext | None) -> Policy:
-    """The policy of a phase; the default one where `intra_context` is off."""
+    """Return the policy of a phase; the default one if `intra_context` is off."""
     if settings is None or not settings.enabled:
         return Policy()
-    if settings.policy != "threshold":  # it says what leaves, which masking by age would override
+    if settings.policy != "threshold":  # a named policy decides what leaves, and masking by age would override it
         return policy_named(settings.policy)
     name = f"intra-phase/2 threshold window={settings.window} mask={settings.mask_observations_after}"
     return Policy(name=name, choose=partial(_choose, settings), shortens_old_replies=False)
@@ -86,7 +86,7 @@ def _choose(settings: IntraContext, window: Window, need_tokens: int) -> Compact
 
 
 def _ages(rows: Sequence[CompactionCandidate]) -> dict[int, int]:
-    """Steps (assistant messages with their results) from each group on, itself left out, by its first ordinal."""
+    """Count the steps (assistant messages with their results) after each group, by the group's first ordinal."""
     ages: dict[int, int] = {}
     steps = 0
     for row in reversed(rows):
@@ -101,7 +101,7 @@ def _is_masked(settings: IntraContext, row: CompactionCandidate, age: int) -> bo
 
 
 def _repeated(rows: Sequence[CompactionCandidate]) -> Iterator[CompactionCandidate]:
-    """Groups whose results are all repeated, word for word, by a newer group that is shown whole."""
+    """Yield groups whose results are all repeated, word for word, by a newer group that is shown whole."""
     said: set[tuple[str, bool]] = set()
     for row in reversed(rows):
         results = [result for entry in row.group.entries for result in entry.message.tool_results]
@@ -116,7 +116,7 @@ def _repeated(rows: Sequence[CompactionCandidate]) -> Iterator[CompactionCandida
 def _reasoning_tokens(
     settings: IntraContext, window: Window, row: CompactionCandidate, ages: dict[int, int]
 ) -> int | None:
-    """Tokens that a long text of the assistant may take from now on; None if it is left as it is."""
+    """Return the tokens to which a long text of the assistant is shortened; None if it stays unchanged."""
     first = row.group.entries[0]
     message = first.message
     if not settings.preserve_reasoning or message.role != "assistant" or len(message.text) <= REASONING_CHARS:
@@ -127,7 +127,7 @@ def _reasoning_tokens(
 
 
 def _spent_attempts(settings: IntraContext, rows: Sequence[CompactionCandidate]) -> set[int]:
-    """First ordinals of the groups of attempts that a retry is no longer shown; the task is none of them."""
+    """Return the first ordinals of groups in attempts that a retry no longer shows; the task is not among them."""
     if not settings.compress_loops:
         return set()
     heads = [row.group.entries[0].message for row in rows]
@@ -156,9 +156,9 @@ def _tells_of_error(group: ToolGroup) -> bool:
 
 
 def retry_messages(settings: IntraContext, task: str, failures: Sequence[tuple[str, str]]) -> list[Wire]:
-    """Return the context of the attempt after these failures, each an output and why it was refused.
+    """Return the context of the attempt after these failures, each an output and the reason for its refusal.
 
-    Without `compress_loops`, return what is added to a history that goes on.
+    Without `compress_loops`, return the messages to append to a continuing history.
 
     >>> texts = retry_messages(IntraContext(), "Mend it.", [("done", "2 tests fail")])
     >>> [wire["content"].splitlines()[0] for wire in texts]

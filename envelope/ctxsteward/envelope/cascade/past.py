@@ -1,21 +1,21 @@
-"""The past of a cascade: what its earlier phases left, read from the logs they ran in.
+"""The past of a cascade: messages and state of its earlier phases, read from their logs.
 
-A phase's messages carry its name (``append(…, phase=)``); what was injected into a log carries an `origin` and belongs
-to no phase. Each own message has a *number*, its 1-based place in the past; in a past of one log that began with its
-cascade it equals the ordinal. A message's body is fetched and decoded when somebody looks at it, so what no phase is
-shown costs nothing here. State that a phase set is a note of one of the logs, ``state-PHASE``, a JSON object.
+A phase's messages carry its name (``append(…, phase=)``). A message that was injected into a log carries an `origin`
+and belongs to no phase. Each own message has a *number*, its 1-based place in the past; in a past of one log that began
+with its cascade it equals the ordinal. A message's body is fetched and decoded on access, so messages that no phase is
+shown cost nothing here. The state that a phase set is a note of one of the logs, ``state-PHASE``, a JSON object.
 
-Several attempts at one phase (soundings) are logs of their own, numbered from 1. Once one of them was chosen the others
-are no longer part of the past.
+Several attempts at one phase (soundings) are logs of their own, numbered from 1. Once one of them was chosen, the
+others are no longer part of the past.
 
-*Images* of past messages are found in their provider's own blocks and shown in those same blocks, never re-encoded. An
-image is known by its data or URL, not by the message it came in, so that one that was passed on is shown once. The
-digest it is known by stays in the process. What it costs is said by `ctxsteward.envelope.tokens.models`.
+*Images* of past messages are found in their provider's own blocks and shown in these blocks, never re-encoded. An image
+is identified by a digest of its data or URL, and not by its message, so an image that was passed on is shown once. The
+digest stays in the process. `ctxsteward.envelope.tokens.models` gives an image's cost.
 
-*Expiry* (`context_ttl`) says which of a phase's messages other phases are no longer shown. The age of a message is the
-number of steps (assistant messages) of its phase after it. Tool results that are too old become one line, so that their
-calls stay answered; images become one line; other messages are left out, an assistant message with tool calls together
-with its results. The originals stay in their log.
+*Expiry* (`context_ttl`) limits which of a phase's messages other phases are shown. The age of a message is the number
+of steps (assistant messages) of its phase after it. Expired tool results become one line, so that their calls stay
+answered; expired images become one line; other expired messages are left out, an assistant message with tool calls
+together with its results. The originals stay in their log.
 
 Raises `InputError` for a state note that is no JSON object, and for logs of more than one tenant.
 """
@@ -43,17 +43,17 @@ _FORMS: dict[object, Form] = {"image_url": "openai", "image": "anthropic"}
 
 
 class PastImage(NamedTuple):
-    """An image and the message that held it."""
+    """An image and the message that contains it."""
 
     block: Wire
-    """The provider's own; shared with the original."""
+    """The provider's own block, shared with the original."""
     form: Form
     key: bytes
     held_by: PastMessage
 
     @property
     def attempt(self) -> int | None:
-        """Which sounding made it."""
+        """Number of the sounding that made it, or None."""
         return self.held_by.attempt
 
 
@@ -118,7 +118,7 @@ def image_messages(label: str, images: Iterable[PastImage], role: str) -> Iterat
 
 
 def without_images(wire: Wire, hidden: set[bytes] | None, text: str = SHOWN_ALREADY) -> Wire:
-    """The message with a line of text for each image in `hidden` (None: for every one); itself where there is none."""
+    """Return the message with a line of text for each image in `hidden` (None: for all); itself without such images."""
     content = wire.get("content")
     if not isinstance(content, list):
         return wire
@@ -140,7 +140,7 @@ STATE_NOTE = "state-"
 
 
 class PhaseLog(NamedTuple):
-    """A session that phases ran in."""
+    """A session in which phases ran."""
 
     session: Session
     attempt: int | None = None
@@ -163,11 +163,11 @@ class PastMessage:
     """Whether it belongs to the tool group of the message before it."""
     stored_tokens: Mapping[str, int]
     held: LogEntry | None = field(default=None, repr=False, compare=False)
-    """The entry, if the session's window holds it."""
+    """The entry, if it is in the session's window."""
 
     @property
     def origin(self) -> str:
-        """Its session and ordinal: the `origin` of its copies in other logs."""
+        """Session and ordinal: the `origin` of its copies in other logs."""
         return f"{self.session.id}§{self.ordinal}"
 
     @property
@@ -191,7 +191,7 @@ class Past:
     states: Mapping[str, Mapping[str, Any]]
     """State that each phase set, by phase."""
     copied: frozenset[str] = frozenset()
-    """Origins of the messages that the first log holds as copies."""
+    """Origins of the messages of which the first log has copies."""
 
     @cached_property
     def ran(self) -> frozenset[str]:
@@ -205,7 +205,7 @@ class Past:
 
     @cached_property
     def groups(self) -> tuple[tuple[PastMessage, ...], ...]:
-        """The messages in tool groups."""
+        """Messages in tool groups."""
         groups: list[list[PastMessage]] = []
         for message in self.messages:
             if message.joins and groups and groups[-1][-1].session is message.session:
@@ -215,7 +215,7 @@ class Past:
         return tuple(map(tuple, groups))
 
     def of(self, phase: str) -> tuple[PastMessage, ...]:
-        """A phase's own messages."""
+        """Return a phase's own messages."""
         return tuple(message for message in self.messages if message.phase == phase)
 
     def output(self, phase: str) -> tuple[PastMessage, str] | None:
@@ -256,7 +256,7 @@ def read_past(
 ) -> Past:
     """Read a past from logs: first the stream, then the sessions of single phases.
 
-    `order` names the phases as they stand in the cascade; `states` adds to what the logs' notes say; `chosen` is the
+    `order` is the order of phases in the cascade; `states` is added to the states in the logs' notes; `chosen` is the
     attempt that counts, by phase.
     """
     placed: list[tuple[int, PastMessage]] = []
@@ -280,7 +280,7 @@ def read_past(
             if log.phase is not None and event.phase != log.phase:
                 continue
             if (event.ordinal, event.address) in seen:
-                continue  # a fork's share of its parent
+                continue  # the part that a fork shares with its parent
             seen.add((event.ordinal, event.address))
             if event.phase in order:
                 place = max(place, order.index(event.phase))
@@ -347,7 +347,7 @@ class ShownMessage(NamedTuple):
     message: PastMessage
     original: Message
     wire: Wire
-    """As it is shown; the original's own dict if nothing of it expired."""
+    """The wire to show; the original's own dict if nothing of it expired."""
 
 
 class Expiry:
@@ -357,7 +357,7 @@ class Expiry:
         self.limits: dict[str, int] = {kind: limit for kind, limit in limits.items() if limit is not None}
         self._ages = past.ages(phase) if self.limits else {}
         self.hidden: int = 0
-        """Messages that were shortened or left out."""
+        """Number of messages that were shortened or left out."""
 
     def hides_images(self, message: PastMessage) -> bool:
         """Return whether the message's images are too old."""

@@ -1,12 +1,12 @@
-"""What a phase of a cascade is shown: its configuration and the past go in, wire messages with their origins come out.
+"""The context of a cascade's phase: configuration and past go in, wire messages with their origins come out.
 
 `phase_context` is the pure function behind `open_phase` (`run`), and works without a store. A phase has one of four
 modes:
 
     snowball    everything earlier, in order (no `context`)
-    inject      what `inject_from` names, in its order, then the snowball
-    selective   the input, then what `context.from` names, in its order
-    auto        the input and the other anchors, then what a selector picks (`auto_selection`)
+    inject      the sources of `inject_from`, in its order, then the snowball
+    selective   the input, then the sources of `context.from`, in its order
+    auto        the input and the other anchors, then the choice of a selector (`auto_selection`)
 
 Labels are exact: ``[Original Input]:``, ``[Images from P]:``, ``[Output from P]:``, ``[Conversation from P]:``,
 ``[State from P]:``; the input and state are JSON, indented by 2. Past, input and state are read as frozen values, so
@@ -40,21 +40,21 @@ Mode = Literal["snowball", "inject", "selective", "auto"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseContext:
-    """What a phase is shown at its start, before its own instructions."""
+    """The messages of a phase at its start, before its own instructions."""
 
     phase: str
     mode: Mode
     messages: tuple[PhaseMessage, ...]
     injected: int
-    """How many of the messages, from the first one on, were injected; the others are the snowball's."""
+    """Number of injected messages at the beginning; the others are the snowball's."""
     log: SelectionLog
     findings: tuple[Finding, ...]
     instructions: str
-    """The phase's instructions with input and state filled in."""
+    """Instructions of the phase with input and state filled in."""
 
     @property
     def wires(self) -> list[Wire]:
-        """The messages as a provider's dicts."""
+        """Messages as a provider's dicts."""
         return [sent(message.wire) for message in self.messages]
 
     @property

@@ -1,23 +1,22 @@
-"""A run of a cascade in a store: opening a phase, recording what it left, and reading a recorded run from a file.
+"""A run of a cascade in a store: opening a phase, recording its results, and reading a recorded run from a file.
 
-A run has a *stream*, the session of the run's own id, in which phases without `context` go on. A phase with `context`,
-with `context_retention: output_only` or with a numbered attempt has a session of its own (``RUN.PHASE``,
-``RUN.PHASE.ATTEMPT``); without `context` that is a fork of the stream. What such phases left is copied into the stream
-when a later phase goes on in it. State, chosen attempts and what was opened are notes of ``RUN..ledger``, which no
-envelope is built of.
+A run has a *stream*, the session with the run's own id, in which phases without `context` continue. A phase with
+`context`, with `context_retention: output_only` or with a numbered attempt has a session of its own (``RUN.PHASE``,
+``RUN.PHASE.ATTEMPT``); without `context` that is a fork of the stream. Messages of such phases are copied into the
+stream when a later phase continues in it. State, chosen attempts and opened phases are notes of ``RUN..ledger``, from
+which no envelope is built.
 
-`open_phase` appends what the phase is shown, each message with its `origin`, then its instructions. It does so once:
-what a phase was shown is frozen when it is first opened. Threads and processes may open different attempts of a run at
-once. The builder lays a phase out like any session; in the stream, injected messages therefore follow the history.
+`open_phase` appends the phase's context, each message with its `origin`, then its instructions. It does so once: the
+context is frozen when the phase is first opened. Threads and processes may open different attempts of a run at once.
+The builder lays a phase out like any session, so in the stream injected messages follow the history.
 Append the phase's own messages with ``phase=NAME``.
 
-`recorded_of` reads a cascade with a run beside it from one file, for the command `context`. Beside the cascade's own
-keys the file may hold `input` (any JSON), `state` (what templates see), `states` (state by phase) and `transcript`, a
-list of rows: ``{phase, message}`` or ``{phase, messages: […]}``, each with an optional `attempt` (from 1) and `pin`. A
-transcript may also stand in a file of its own, as a JSON list or JSONL of such rows (`read_rows`). Messages are
-providers' dicts, verbatim.
+`recorded_of` reads a cascade and a run from one file, for the command `context`. Besides the cascade's own keys the
+file may have `input` (any JSON), `state` (for templates), `states` (state by phase) and `transcript`, a list of rows:
+``{phase, message}`` or ``{phase, messages: […]}``, each with an optional `attempt` (from 1) and `pin`. A transcript may
+also be a file of its own, as a JSON list or JSONL of such rows (`read_rows`). Messages are providers' dicts, verbatim.
 
-Raises `InvalidCascade` (in a file: naming row and key), `InputError`, `StoreError`.
+Raises `InvalidCascade` (for a file: with row and key), `InputError`, `StoreError`.
 """
 
 from __future__ import annotations
@@ -54,21 +53,21 @@ from .templates import plain
 MAX_ATTEMPTS = 100
 MAX_RUN_CHARS = 100
 MAX_EXTRACTED_CHARS = 100_000
-"""Of an output, looked through by `output_extraction`."""
+"""Characters of an output that `output_extraction` searches."""
 _CHOSEN_NOTE = "chosen-"
 _OPENED_NOTE = "opened-"
 _TRIES = 1000
-"""After losing the position to other writers so many times, a write to the ledger raises `Conflict`."""
+"""A write to the ledger raises `Conflict` after losing the position to other writers this many times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedPhase:
-    """A phase that may run."""
+    """A phase that is ready to run."""
 
     session: Session
     context: PhaseContext
     is_new: bool
-    """Whether this call opened it; a session opened before keeps its messages."""
+    """Whether this call opened it. A session opened before keeps its messages."""
     policy: Policy
     """The compaction policy of `intra_context`, for `EnvelopeBuilder.build`."""
 
@@ -93,8 +92,8 @@ def open_phase(
 ) -> OpenedPhase:
     """Open a phase of a run; `system`, `tools` and `profile` are the operator's, as in `Store.session`.
 
-    `strategies`, `selector`, `trusted`: as in `phase_context`. A session that exists keeps its `system`; a phase that
-    was opened before asks no selector, model or embedder again.
+    `strategies`, `selector`, `trusted`: as in `phase_context`. An existing session keeps its `system`; a phase that
+    was opened before calls no selector, model or embedder again.
     """
     phase = phase_named(cascade, phase_name)
     _check_run(run, attempt)
@@ -112,7 +111,7 @@ def open_phase(
     laid_out_in = stream if session is None else session
     assert laid_out_in is not None
     is_new = not _is_opened(store, run, phase, attempt, tenant)
-    if not is_new:  # the session is frozen: the context tells what it would be now, by words alone
+    if not is_new:  # the session is frozen; this context shows what it would be now, ranked by words
         strategies = strategies or Strategies()
         selector = strategies.heuristic
     context = phase_context(
@@ -127,7 +126,7 @@ def open_phase(
         trusted=trusted,
     )
     policy = intra_policy(intra_context(cascade, phase))
-    if not is_new or _is_opened(store, run, phase, attempt, tenant):  # or by somebody else, while this call chose
+    if not is_new or _is_opened(store, run, phase, attempt, tenant):  # or by another caller, while this call chose
         again = session_of(name) if is_new else laid_out_in
         return OpenedPhase(session=again, context=context, is_new=False, policy=policy)
     if stream is not None:
@@ -149,9 +148,9 @@ def read_run(
     upto: Phase | None = None,
     attempt: int | None = None,
 ) -> Past:
-    """Return what the phases of a run have left so far, up to and including `upto`.
+    """Return the messages and state that the phases of a run have left so far, up to and including `upto`.
 
-    `attempt` is the attempt at `upto` that asks; it does not see the others.
+    `attempt` is the attempt at `upto` that reads the past; it does not see the others.
     """
     logs: list[PhaseLog] = []
     if store.exists(run, tenant=tenant):
@@ -212,7 +211,7 @@ def close_phase(
 
 
 def extracted(phase: Phase, text: str) -> dict[str, Any] | None:
-    """Extract state from an output; None if nothing matches, or the match is not the JSON that is asked for."""
+    """Extract state from an output; None if nothing matches, or the match is not the required JSON."""
     extraction = phase.output_extraction
     if extraction is None:
         return {}
@@ -246,7 +245,7 @@ def _is_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant
 
 
 def _note_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> None:
-    """Add an attempt to those noted; a write of another process meanwhile is read and kept."""
+    """Add an attempt to the noted ones. A concurrent write of another process is read and kept."""
     ledger = store.session(_ledger_id(run), tenant=tenant)
     for _ in range(_TRIES):
         noted = sorted({*_attempts_noted(ledger, phase), attempt or 0})
@@ -259,7 +258,7 @@ def _note_opened(store: Store, run: str, phase: Phase, attempt: int | None, tena
 
 
 def _attempts_noted(ledger: Session, phase: Phase) -> list[int]:
-    """Return the opened attempts at a phase; 0 stands for the phase without numbered attempts."""
+    """Return the opened attempts at a phase; 0 is the phase without numbered attempts."""
     attempts: list[int] = json.loads(ledger.state.notes.get(f"{_OPENED_NOTE}{phase.name}", "[]"))
     return attempts
 
@@ -307,11 +306,11 @@ _STREAM = "run"
 
 
 RecordedRow = tuple[int | None, NewMessage]
-"""The number of the attempt, or None, and the recorded message."""
+"""Number of the attempt, or None, and the recorded message."""
 
 
 class RecordedRun(NamedTuple):
-    """A cascade and the run beside it, as a file holds them."""
+    """A cascade and a run, as read from a file."""
 
     cascade: Cascade
     input: Any
@@ -321,7 +320,7 @@ class RecordedRun(NamedTuple):
 
 
 def recorded_of(tree: Tree) -> RecordedRun:
-    """Read a cascade and the run beside it."""
+    """Read a cascade and its run from one file."""
     own = {key: value for key, value in tree.value.items() if key not in RECORDED_KEYS}
     cascade = cascade_of_tree(Tree(own, tree.lines, tree.source))
     for key in ("state", "states"):
@@ -359,7 +358,7 @@ def past_of_rows(
     store: Store,
     counter: Counter,
 ) -> Past:
-    """Return the past of recorded rows, which are kept in `store`; pass one in memory."""
+    """Return the past of recorded rows. They are kept in `store`; pass one in memory."""
     stream = store.session(_STREAM, counter=counter)
     logs = [PhaseLog(stream)]
     attempts: dict[tuple[str | None, int], PhaseLog] = {}

@@ -1,24 +1,24 @@
-"""Playing a cascade: phases in order, each with sub-cascades, soundings and tries, from where the logs say it is.
+"""Playing a cascade: phases in order, each with sub-cascades, soundings and tries, continued from the logs.
 
     runner = CascadeRunner(store=store, cascade=cascade, player=player, builder=make_builder, run="night-7")
     outcome = runner.play()
 
-A phase first plays its sub-cascades, each a run of its own (``RUN.sub1-1``) whose state flows in and out as
-`context_in` and `context_out` say: all keys (true), none (false), or those named. Its input comes from `input_map`; it
-names no phase of its parent. Then the phase is opened (`open_phase`) and attempted (`turns`). With `soundings` all
-attempts are opened before the first is played, so none sees another; they are played by threads, each with a selection
-and a builder of its own. The player chooses among those that their validator let pass (`Player.choose`), or the model,
-which is asked with `evaluator_instructions`; without either the first of them. What `output_extraction` finds becomes
-state. A phase that has only sub-cascades and no instructions asks no model.
+A phase first plays its sub-cascades, each a run of its own (``RUN.sub1-1``). `context_in` and `context_out` select the
+state that flows in and out: all keys (true), none (false), or the named ones. A sub-cascade's input comes from
+`input_map`; it cannot name phases of its parent. Then the phase is opened (`open_phase`) and attempted (`turns`). With
+`soundings` all attempts are opened before the first is played, so that none sees another. Threads play them, each with
+a selection and a builder of its own. Among the attempts that their validator accepted, the player chooses
+(`Player.choose`), or the model with `evaluator_instructions`, or else the first one counts. The result of
+`output_extraction` becomes state. A phase with sub-cascades and without instructions calls no model.
 
-A phase that fails (its validator refused every try, required output is missing, a sub-cascade failed) ends the run; one
-that was cut by `max_turns` does not. A run may be killed anywhere and played again: what has ended is read, not played.
-It is refused where the cascade or the input is another one.
+A failed phase ends the run (its validator refused every try, required output is missing, a sub-cascade failed); a phase
+cut by `max_turns` does not. A run may be killed anywhere and played again: ended phases are read, not played. It is
+refused if the cascade or the input has changed.
 
-The builder is made anew for each attempt, with the phase's compaction policy, and corrected by what the provider
-reported so far. Spans ``context.run`` and ``context.phase`` are told where OpenTelemetry listens.
+Each attempt has a new builder, with the phase's compaction policy, corrected by the provider's reports so far. Spans
+``context.run`` and ``context.phase`` are emitted if OpenTelemetry is set up.
 
-Raises what `open_phase`, the builder and ports raise.
+Raises the errors of `open_phase`, the builder and ports.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from .turns import (
 
 WORKERS = 4
 MAX_DEPTH = 8
-"""Levels of nested sub-cascades."""
+"""Most levels of nested sub-cascades."""
 
 
 class PhaseEnd(NamedTuple):
@@ -76,7 +76,7 @@ class PhaseEnd(NamedTuple):
     phase: str
     status: Ended
     text: str
-    """The phase's output."""
+    """Output of the phase."""
     calls: int
     """Model calls over all attempts, without those of sub-cascades and of the evaluator."""
     tries: int
@@ -86,7 +86,7 @@ class PhaseEnd(NamedTuple):
     """Number of the chosen sounding, or None without soundings."""
     reason: str
     findings: tuple[tuple[str, str], ...] = ()
-    """Kind and text."""
+    """Kind and text of each finding."""
 
 
 class RunEnd(NamedTuple):
@@ -115,7 +115,7 @@ class CascadeRunner:
     """Tools by name, for their schemas; None for a scripted tool."""
     strategies: Strategies | None = None
     scratchpad: bool = True
-    """Whether the model is told how to keep a scratchpad."""
+    """Whether the model gets instructions to keep a scratchpad."""
     max_calls: int | None = None
     """Most model calls by this process, those of sub-cascades and evaluators included."""
     workers: int = WORKERS
@@ -128,7 +128,7 @@ class CascadeRunner:
 
 
 class _CascadeRun:
-    """A cascade under way: that of the run, or a sub-cascade with a run of its own."""
+    """A cascade under way: the run's own, or a sub-cascade with a run of its own."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class _CascadeRun:
         meter: CallMeter,
         depth: int,
     ) -> None:
-        """`state` flows in from outside, below what phases set."""
+        """`state` flows in from outside; state set by phases overrides it."""
         self.runner, self.cascade, self.run, self.input, self.state = runner, cascade, run, input, state
         self.depth = depth
         self.store, self.tenant = runner.store, runner.tenant
@@ -344,7 +344,7 @@ class _CascadeRun:
     # -- sub-cascades -------------------------------------------------------------------------------------------
 
     def _play_subs(self, index: int, phase: Phase) -> tuple[str, str]:
-        """Play the sub-cascades in order; return the last output, and why one failed."""
+        """Play the sub-cascades in order; return the last output, and the reason if one failed."""
         text = ""
         if self.depth >= MAX_DEPTH and phase.sub_cascades:
             raise InputError(f"phase {phase.name!r}: sub-cascades are nested deeper than {MAX_DEPTH}; flatten them")
@@ -366,7 +366,7 @@ class _CascadeRun:
         run = f"{self.run}.sub{index + 1}-{place + 1}"
         self.ledger.put(f"sub-{index:03}-{place:03}", {"run": run, "cascade": sub.ref})
         flowing = sub_state(sub.context_in, state)
-        # the input of a sub-cascade stays what it was when it was first played: its own state flows back meanwhile
+        # A sub-cascade keeps the input of its first play, because its own state flows back meanwhile.
         input = self.ledger.get(f"given-{index:03}-{place:03}")
         if input is None:
             input = [sub_input(sub, input=self.input, state=state), flowing]
@@ -379,7 +379,7 @@ _CARRIED = (SCRATCHPAD_NOTE, PLAN_NOTE)
 
 
 class RunProgress(NamedTuple):
-    """How far a run is."""
+    """Progress of a run."""
 
     cascade: str
     ended: tuple[str, ...]
@@ -430,7 +430,7 @@ def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "def
         place = f"{tag}-{call['number']:05}"
         at = next((n for n, one in enumerate(entries) if one.event.id == f"reply {place} 0"), None)
         if at is None:
-            continue  # it was killed before the reply
+            continue  # killed before the reply
         until = next((n for n in range(at + 1, len(entries)) if not entries[n].message.tool_results), len(entries))
         refused = [
             failure["reason"]
@@ -477,7 +477,7 @@ def sub_cascade_of(cascade: Cascade, ref: str) -> Cascade:
 
 
 def every_cascade(cascade: Cascade) -> Iterator[Cascade]:
-    """Yield the cascade and all cascades that are defined in it."""
+    """Yield the cascade and all cascades defined in it."""
     yield cascade
     for further in cascade.cascades:
         yield from every_cascade(further)

@@ -1,19 +1,19 @@
 """The port of a running cascade (`Player`: a model, tools, validators), and a script that plays all three.
 
-A script is rows, one for each reply of the model in the order in which it gives them: a YAML file with `replies`, or
-JSONL of rows (which is what a recording is). A row names its phase and says what the model answers:
+A script has one row per reply of the model, in order: a YAML file with `replies`, or JSONL of rows (the form of a
+recording). A row names its phase and the model's reply:
 
     {phase: dig, text: "I look.", calls: [{tool: search, arguments: {q: tea}, result: "3 hits"}]}
     {phase: dig, text: "Three.", refused: "say where you found them"}
     {phase: dig, text: "Three, in the ledger."}
 
-A call with a `result` is answered with it, else by whoever plays the tools. `refused` is what the phase's validator
-finds wrong with that reply; a reply without it passes. `attempt` (from 1) says of which sounding a row is, `evaluator`
-that it is the choice among them, `cascade` that the phase is a sub-cascade's. `usage` is what the provider reports.
+A call without a `result` is answered by the player's tool. `refused` is the reason for which the phase's validator
+refuses the reply; a reply without it passes. `attempt` (from 1) is the sounding of a row, `evaluator` marks the choice
+among soundings, `cascade` names the sub-cascade of the phase. `usage` is the provider's report.
 
-Replies are looked up by their place (cascade, phase, attempt, number), never counted off: a run that was killed asks
-for the same ones again. Raises `InvalidCascade`, naming file, row and key; `InputError` where the run asks for more
-replies than its script holds.
+Replies are looked up by their place (cascade, phase, attempt, number) and not by order of calls, because a run that was
+killed asks for the same ones again. Raises `InvalidCascade` with file, row and key; `InputError` if the run asks for
+more replies than its script has.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class ModelRequest(NamedTuple):
     """One call of the model."""
 
     cascade: str
-    """Its `cascade_id`."""
+    """`cascade_id` of the cascade."""
     phase: str
     attempt: int | None
     """Number of the sounding, or None without soundings."""
     number: int
-    """Number of the call in this attempt, from 1; retries count on."""
+    """Number of the call in this attempt, from 1; retries continue the count."""
     purpose: Purpose
     request: Wire
     """Arguments of OpenAI's chat completions: `messages`, and `tools` if there are any."""
@@ -76,7 +76,7 @@ class ToolUse(NamedTuple):
     id: str
     tool: str
     arguments: str
-    """As the model wrote them; they may be no JSON."""
+    """Text as the model wrote it, perhaps invalid JSON."""
 
 
 class ToolAnswer(NamedTuple):
@@ -108,7 +108,7 @@ class EvaluatedAttempt(NamedTuple):
 class Player(Protocol):
     """Plays the model of a run, its tools, validators and evaluator.
 
-    May raise; time limits are its own. It may be asked again for what a killed run had asked.
+    Its methods may raise, and set their own time limits. After a kill, the run may repeat a request.
     """
 
     def answer(self, request: ModelRequest) -> ModelAnswer: ...
@@ -130,13 +130,13 @@ class ScriptedCall(FrozenModel):
     arguments: dict[str, Any] | StrictStr = Field(default_factory=dict)
     id: Annotated[StrictStr, Field(min_length=1, max_length=200)] | None = None
     result: Any = None
-    """Text as it is, other values as JSON; null if a function plays the tool."""
+    """Result as text, or any other value as JSON; null if a function plays the tool."""
     error: bool = False
     """Whether the result reports a failure."""
 
 
 class ScriptedReply(FrozenModel):
-    """One row."""
+    """One row of a script."""
 
     phase: Annotated[StrictStr, Field(min_length=1, max_length=57)]
     cascade: StrictStr | None = None
@@ -148,7 +148,7 @@ class ScriptedReply(FrozenModel):
     usage: dict[str, StrictInt] | None = None
 
     def wire(self, number: int) -> Wire:
-        """The assistant's message."""
+        """Return the assistant's message."""
         message: Wire = {"role": "assistant", "content": self.text or None}
         if self.calls:
             message["tool_calls"] = [
@@ -189,7 +189,7 @@ class ModelScript:
         return self._row(output.cascade, output.phase, output.attempt, output.number).refused
 
     def choose(self, phase: str, attempts: Sequence[EvaluatedAttempt]) -> None:
-        """Return None: the choice is a row, as the model gives it."""
+        """Return None, because the model's choice is a row of its own."""
 
     @property
     def judges(self) -> frozenset[str]:
@@ -214,7 +214,7 @@ class ModelScript:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionPlayer:
-    """A `Player` of functions; a script plays the tools and validators that have none."""
+    """A `Player` made of functions. A script plays tools and validators without a function."""
 
     model: Callable[[ModelRequest], ModelAnswer]
     tools: Mapping[str, Callable[..., object] | None] = field(default_factory=dict)
@@ -318,7 +318,7 @@ def tool_schema(name: str, function: Callable[..., object] | None) -> Wire:
     if function is not None:
         try:
             described["parameters"] = _arguments_schema(name, function)
-        except Exception as error:  # annotations are the caller's code, and pydantic raises many things of them
+        except Exception as error:  # annotations are the caller's code; pydantic raises many kinds of errors for them
             what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             hint = "annotate them with types that JSON has, under names without a leading underscore"
             raise InputError(f"tool {name!r}: its arguments cannot be described ({what}); {hint}") from error
@@ -344,14 +344,14 @@ def _arguments_schema(name: str, function: Callable[..., object]) -> Wire:
 def called(function: Callable[..., object], use: ToolUse) -> ToolAnswer:
     """Call a function for a tool use. Errors, bad arguments included, become the result that the model sees.
 
-    A value that JSON does not have is shown as Python writes it, half a surrogate pair as ``?``.
+    A value without a JSON form is shown as Python prints it, half a surrogate pair as ``?``.
     """
     try:
         arguments = json.loads(use.arguments or "{}")
         if not isinstance(arguments, dict):
             return ToolAnswer("error: arguments are a JSON object", is_error=True)
         text, is_error = _text(function(**arguments)), False
-    except Exception as error:  # a tool is the caller's code: whatever it raises, the model may try again
+    except Exception as error:  # a tool is the caller's code and may raise anything; the model may try again
         text, is_error = f"error: {type(error).__name__}: {error}"[:2_000], True
     return ToolAnswer(_well_formed(text), is_error)
 

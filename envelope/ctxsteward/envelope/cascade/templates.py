@@ -3,7 +3,7 @@
 Jinja2's sandbox, narrowed: text, ``{{ }}`` expressions, ``if``, ``for``, comparisons, arithmetic, the filters in
 `FILTERS` and `_Sandbox.OWN_FILTERS`, Jinja2's tests, `range`, and the methods in `METHODS`. Everything else (``set``,
 macros, includes, powers, other calls, names that begin with an underscore) is refused before it runs. A template sees
-plain JSON data: attributes are keys of that data.
+plain JSON data; attributes are keys of that data.
 
 Every operation costs steps by the size of its operands. A template that takes too many stops with an error, the same on
 every machine, so no configuration can keep a process busy. Nothing here changes its data, reads a clock or draws a
@@ -74,11 +74,11 @@ METHODS = frozenset(
 )
 MAX_STEPS, MAX_CONDITION_STEPS = 5_000_000, 200_000
 CHARS_PER_STEP = 16
-"""Characters that are read or copied in one step. A character that is put into the output is a step of its own."""
+"""Characters read or copied in one step. Each character of the output costs a step of its own."""
 NODE_STEPS = 4
-"""Of a value in a list or mapping that is read: counting it takes longer than an ordinary step."""
+"""Steps for a value in a list or mapping; counting it takes longer than an ordinary step."""
 MAX_PLAIN_SEARCH_CHARS = 100
-"""Python looks for a longer text in linear time, and compares a shorter one at each place in the worst case."""
+"""Python searches a longer text in linear time. A shorter one is compared at each place in the worst case."""
 MAX_RANGE = 1_000
 MAX_NUMBER = 10**18
 MAX_DEPTH = 100
@@ -114,7 +114,7 @@ _ALLOWED_HINT = "keep to expressions, if, for, and the filters of the documentat
 
 
 class TemplateFailed(Exception):
-    """A template that is refused or fails; its caller adds the place."""
+    """A template was refused or failed; the caller adds the place."""
 
     def __init__(self, found: str, hint: str) -> None:
         self.found: str = found
@@ -123,7 +123,7 @@ class TemplateFailed(Exception):
 
 
 def check_template(text: str, *, is_condition: bool = False) -> TemplateFailed | None:
-    """What is wrong with a template before it has any data; None where it may be rendered."""
+    """Return the error in a template that shows without data; None if it may be rendered."""
     try:
         if is_condition or "{" in text:
             _Sandbox(is_condition).prepare(text)
@@ -133,12 +133,12 @@ def check_template(text: str, *, is_condition: bool = False) -> TemplateFailed |
 
 
 def render(text: str, *, input: object, state: Mapping[str, Any]) -> str:
-    """Fill in instructions."""
+    """Render instructions with their data."""
     return _Sandbox(is_condition=False).rendered(text, input, state) if "{" in text else text
 
 
 def holds(condition: str, *, input: object, state: Mapping[str, Any]) -> bool:
-    """Whether a condition is true."""
+    """Return whether a condition is true."""
     sandbox = _Sandbox(is_condition=True)
     text = sandbox.rendered(condition, input, state)
     if len(sandbox.shown) == 1 and not isinstance(sandbox.shown[0], str) and text.strip():
@@ -155,7 +155,7 @@ def _braced(condition: str) -> str:
 
 
 def plain(value: object, where: str) -> Any:
-    """The value, if it is JSON data through and through; raises `InputError` naming the place."""
+    """Return the value if all of it is JSON data; else raise `InputError` with the place."""
     stack: list[tuple[object, str, int]] = [(value, where, 1)]
     while stack:
         node, path, depth = stack.pop()
@@ -177,7 +177,7 @@ def plain(value: object, where: str) -> Any:
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Every failure inside becomes `TemplateFailed`."""
+    """Turn every failure inside into `TemplateFailed`."""
     try:
         yield
     except TemplateSyntaxError as error:
@@ -259,13 +259,13 @@ def _filter(name: str, value: nodes.Node, *arguments: nodes.Expr) -> nodes.Filte
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """One rendering, and the steps it has left. It looks up keys of plain data, never attributes of objects."""
+    """One rendering, and the steps left for it. It looks up keys of plain data, never attributes of objects."""
 
     intercepted_binops = frozenset(("+", "*", "%"))
     OWN_FILTERS = ("join", "tojson", "round", "sum", "trim", "truncate")
 
     def __init__(self, is_condition: bool) -> None:
-        # Without `pass_context` and with `optimized`, Jinja2 would show constants while it compiles.
+        # Without `pass_context` and with `optimized`, Jinja2 would call `_show` for constants while it compiles.
         super().__init__(optimized=False, cache_size=0, finalize=pass_context(lambda _, value: self._show(value)))
         self.is_condition = is_condition
         self.left = self.max_steps = MAX_CONDITION_STEPS if is_condition else MAX_STEPS
@@ -278,7 +278,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         self.tests = {**TESTS, **compared} | {name: self._counted(TESTS[name]) for name in ("lower", "upper")}
 
     def prepare(self, text: str) -> Template:
-        """The template, ready to run; a condition names nothing but its data."""
+        """Return the template, ready to run; a condition may name only its data."""
         text = _braced(text) if self.is_condition else text
         limit = MAX_CONDITION_CHARS if self.is_condition else MAX_INSTRUCTIONS_CHARS
         if len(text) > limit + 6:
@@ -294,7 +294,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             return Template.from_code(self, self.compile(tree), {"range": _range})
 
     def rendered(self, text: str, input: object, state: Mapping[str, Any]) -> str:
-        """The text with its data."""
+        """Return the text rendered with its data."""
         template = self.prepare(text)
         data = {"input": plain(input, "input"), "state": plain(state, "state")}
         pieces: list[str] = []
@@ -304,7 +304,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
                 pieces.append(piece)
         return "".join(pieces)
 
-    # -- what operations cost -------------------------------------------------------------------------------------
+    # -- cost of operations ---------------------------------------------------------------------------------------
 
     def _spend(self, steps: int) -> None:
         self.left -= steps
@@ -312,7 +312,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             raise TemplateFailed(f"more than {self.max_steps:,} steps of work", "loop over less, or write less")
 
     def _size(self, value: Any, depth: int = 0) -> int:
-        """Steps to read plain data once."""
+        """Return the steps to read plain data once."""
         if type(value) not in _PLAIN or depth > MAX_DEPTH:
             raise TemplateFailed(f"a value of type {type(value).__name__}", "show data of `input` and `state` alone")
         if isinstance(value, str):
@@ -327,7 +327,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return total
 
     def _read(self, value: Any) -> Any:
-        """The value, with the steps to read it spent; an iterator becomes a list."""
+        """Return the value after spending the steps to read it; an iterator becomes a list."""
         value = list(self._each(value)) if isinstance(value, (Iterator, range)) else value
         self._spend(self._size(value))
         return value
@@ -342,7 +342,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return value
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A filter or test of Jinja2 that reads its plain arguments once."""
+        """Return a filter or test of Jinja2 that spends the steps to read its plain arguments once."""
 
         @wraps(function)
         def counted(*args: Any, **kwargs: Any) -> Any:
@@ -352,7 +352,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return counted
 
     def _compare(self, left: Any, *operands: Any) -> bool:
-        """`left`, then operators and values in turn: ``1 < x <= 5`` has ``"lt", x, "lteq", 5``."""
+        """Compare `left` with operators and values in turn: ``1 < x <= 5`` has ``"lt", x, "lteq", 5``."""
         for name, right in zip(operands[::2], operands[1::2], strict=True):
             if not self._compared(_OPERATORS[name], left, right):
                 return False
@@ -372,7 +372,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     # -- texts and own filters ------------------------------------------------------------------------------------
 
     def _show(self, value: Any) -> str:
-        """The text for ``{{ value }}``."""
+        """Return the text for ``{{ value }}``."""
         if isinstance(value, Undefined):
             self.shown.append(None)
             return ""
@@ -380,7 +380,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return self._text_of(value)
 
     def _text_of(self, value: Any) -> str:
-        """Scalars as Jinja2 writes them, lists and mappings as JSON."""
+        """Return scalars as Jinja2 writes them, lists and mappings as JSON."""
         value = self._read(value)
         if isinstance(value, (dict, list, tuple)):
             return json.dumps(value, ensure_ascii=False)
@@ -411,13 +411,13 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def _trim(self, value: Any, chars: str | None = None) -> str:
         text = self._text_of(value)
-        self._spend(len(text) * len(chars or "") // CHARS_PER_STEP)  # each character is looked for among those
+        self._spend(len(text) * len(chars or "") // CHARS_PER_STEP)  # each character is searched among `chars`
         return text.strip(chars)
 
     def _truncate(self, value: str, length: int = 255) -> str:
         return value if len(value) <= length else f"{value[: max(0, length)]}..."
 
-    # -- what Jinja2 asks -----------------------------------------------------------------------------------------
+    # -- hooks of Jinja2 ------------------------------------------------------------------------------------------
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, dict) and attribute in obj:
@@ -450,7 +450,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if isinstance(left, Undefined) or isinstance(right, Undefined):
-            return super().call_binop(context, operator, left, right)  # which says what is undefined
+            return super().call_binop(context, operator, left, right)  # raises and names the undefined variable
         both = all(isinstance(side, (int, float)) for side in (left, right))
         if both and max(abs(left), abs(right)) <= MAX_NUMBER:
             return super().call_binop(context, operator, left, right)

@@ -1,17 +1,17 @@
 """One attempt at a phase: model calls, tool results, the validator's verdict, and retries after a refusal.
 
-A *turn* is one call of the model with the results of the tools it asked for. A reply without calls ends a try. With
-`loop_until` a validator judges that reply; what it refuses is tried again, at most `max_attempts` times, each try of at
-most `max_turns` turns. With `compress_loops` a try after the first has a session of its own (``PHASE-SESSION.try-2``)
-that holds what the phase was shown, the task and the newest attempts with why they failed (`retry_messages`). Its notes
-hold the scratchpad, and sentences in which earlier tries decided something. What is accepted there is copied into the
-phase's session. Without it the refusal is appended and the history goes on.
+A *turn* is one call of the model with the results of its tool calls. A reply without calls ends a try. With
+`loop_until` a validator judges that reply. A refused reply is tried again, at most `max_attempts` times, each try with
+at most `max_turns` turns. With `compress_loops` each later try has a session of its own (``PHASE-SESSION.try-2``) with
+the phase's context, the task and the newest attempts with the reasons for their failure (`retry_messages`). Its notes
+have the scratchpad, and sentences in which earlier tries decided something. The accepted reply is copied into the
+phase's session. Without `compress_loops` the refusal is appended and the history continues.
 
-Everything is in the logs: before a call its envelope's address is noted in the run's ledger, after it the reply is
-appended. The process after a killed one therefore reads where the run was, builds the same envelope and asks again. A
-model, tool or validator may be asked twice for one step.
+The logs contain everything: before a call its envelope's address is noted in the run's ledger; after it the reply is
+appended. A process that continues a killed one therefore reads the run's place, builds the same envelope and asks
+again. A model, tool or validator may be called twice for one step.
 
-Raises what ports raise; `InputError` where a limit on calls is reached, or nobody plays a tool or validator.
+Raises the errors of ports; `InputError` at a limit on calls, or if nobody plays a tool or validator.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from .script import ModelRequest, PhaseOutput, Player, ToolAnswer, ToolUse
 
 DEFAULT_TURNS = 50
 DEFAULT_ATTEMPTS = 3
-"""Tries, where a phase with `loop_until` names no `max_attempts`."""
+"""Tries of a phase with `loop_until` that names no `max_attempts`."""
 Ended = Literal["done", "cut", "failed"]
-"""done: the model ended its turn, and the validator let it pass. cut: `max_turns` came first."""
+"""done: the model ended its turn, and the validator accepted it. cut: `max_turns` was reached first."""
 
 
 MakeBuilder = Callable[[Policy], EnvelopeBuilder]
@@ -105,7 +105,7 @@ class CallMeter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CascadeRun:
-    """A run under way: its cascade, where it is kept, and who plays it."""
+    """A run under way: its cascade, store, ledger, player and limits."""
 
     cascade: Cascade
     store: Store
@@ -121,11 +121,11 @@ class AttemptEnd(NamedTuple):
 
     status: Ended
     text: str
-    """Its last text."""
+    """Last text of the attempt."""
     calls: int
     tries: int
     reason: str = ""
-    """Why it was cut or failed."""
+    """Reason why it was cut or failed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -138,7 +138,7 @@ class PhaseAttempt:
     """Position of the phase in its cascade."""
     attempt: int | None
     session: Session
-    """The phase's, opened."""
+    """Opened session of the phase."""
     builder: EnvelopeBuilder
     tools: Sequence[Wire]
     """Schemas of the tools that the model may call."""
@@ -190,19 +190,19 @@ class PhaseAttempt:
 
     @property
     def tag(self) -> str:
-        """The attempt in names of the ledger's notes."""
+        """Name of the attempt in the ledger's notes."""
         return tag_of(self.index, self.attempt)
 
     # -- tries --------------------------------------------------------------------------------------------------
 
     @property
     def _intra(self) -> IntraContext:
-        """The phase's intra context; where it is off, retries are not compressed."""
+        """Intra context of the phase; if it is off, retries are not compressed."""
         intra = intra_context(self.run.cascade, self.phase)
         return intra if intra is not None and intra.enabled else IntraContext(compress_loops=False)
 
     def _session_of_try(self, failures: Sequence[Mapping[str, Any]]) -> Session:
-        """Return the session of the next try, with the earlier failures that the try is shown."""
+        """Return the session of the next try, with the earlier failures that the try shows."""
         if not failures:
             return self.session
         refused = [(failure["output"], failure["reason"]) for failure in failures]
@@ -229,14 +229,14 @@ class PhaseAttempt:
         return session
 
     def _task(self) -> tuple[int, str]:
-        """Return how many messages stand before the phase's instructions, and the instructions."""
+        """Return the number of messages before the phase's instructions, and the instructions."""
         for entry in self.session.entries():
             if self._is_own(entry):
                 return entry.ordinal - 1, entry.message.text
         return len(self.session), self.phase.name
 
     def _accept(self, end: AttemptEnd, notes: Mapping[str, str]) -> None:
-        """Copy what a try in a session of its own ended with into the phase's session."""
+        """Copy the result of a try in its own session into the phase's session."""
         if end.tries == 1 or not self._intra.compress_loops:
             return
         is_refused = end.status == "failed"
@@ -284,7 +284,7 @@ class PhaseAttempt:
             "selection": log.model_copy(update={"candidates": ()}).model_dump(mode="json", exclude_defaults=True),
         }
         known = run.ledger.get(f"call-{place}")
-        if known is not None and known["envelope"] == envelope.address:  # asked before it was killed
+        if known is not None and known["envelope"] == envelope.address:  # the same call was asked before the kill
             record = known
         run.meter.take()
         run.ledger.put(f"call-{place}", record)
@@ -324,7 +324,7 @@ class PhaseAttempt:
         self._received = {name: int(used.get("completion_tokens") or 0) for name, used in reported.items()}
 
     def _answer_calls(self, session: Session, message: Message, number: int) -> None:
-        """Append the results that are missing."""
+        """Append the missing results."""
         group = session.state.groups[-1]
         known = {result.call_id: result.text for entry in group.entries for result in entry.message.tool_results}
         for index, call in enumerate(message.tool_calls):
@@ -357,7 +357,7 @@ class PhaseAttempt:
             raise InputError(f"phase {use.phase!r}, call {use.number}: nobody plays the tool {use.tool!r}; {hint}")
         return output
 
-    # -- beside the messages ------------------------------------------------------------------------------------
+    # -- notes and checkpoints ----------------------------------------------------------------------------------
 
     def _take_signals(self, session: Session, text: str, *, of_model: bool = True) -> None:
         """Set the notes that a text signals."""
@@ -376,7 +376,7 @@ class PhaseAttempt:
         self.run.ledger.put(f"checkpoint-{self.tag}", checkpoint)
 
     def _append(self, session: Session, wires: Sequence[Wire], id: str, origin: str | None = None) -> list[LogEntry]:
-        """Append messages of this phase; an id that is there already is not appended again."""
+        """Append messages of this phase, except those whose id is already in the log."""
         return session.extend(
             NewMessage(message=wire, phase=self.phase.name, id=f"{id} {at}", origin=origin)
             for at, wire in enumerate(wires)
@@ -396,7 +396,7 @@ def calibrated_builder(make: MakeBuilder, policy: Policy, ledger: RunLedger, ind
 
 
 def _note(session: Session, notes: Mapping[str, str]) -> None:
-    """Set the notes that say something else than before."""
+    """Set the notes that changed."""
     for name, text in notes.items():
         if session.state.notes.get(name) != text:
             session.note(name, text)

@@ -1,4 +1,4 @@
-"""Adapters: ctxsteward inside somebody else's loop. Each module knows one SDK, and is loaded when it is asked for.
+"""Adapters that run ctxsteward inside another framework's loop. Each module adapts one SDK and is loaded on demand.
 
-`Conversations` is what all of them do; an adapter is its framework's part alone.
+`Conversations` is the part common to all adapters; an adapter adds only its framework's part.
 """

@@ -1,23 +1,23 @@
-"""Microsoft agent-framework: the history of an agent in our store, and a bounded view of it for each call of the model.
+"""Microsoft agent-framework: an agent's history in our store, and a bounded view of it for each call of the model.
 
     history = CtxstewardHistory(store, builder=EnvelopeBuilder("gpt-4o"))
     agent = Agent(client, "You are …", context_providers=[history])
     await agent.run("…", session=agent.create_session(session_id="chat-1"))
 
-`CtxstewardHistory` is a `HistoryProvider`: it keeps the framework's messages as they came (`EntryLog`), and gives all
-of them back. It also adds a `CtxstewardView` to each run, a `ChatMiddleware`: before each call of the model, within
-tool loops too, the session follows the call's messages, and the call is shown an envelope. That is `context.messages`
-of this one call: the framework's state, its session and the messages themselves stay as they are. A message that is
-shown whole is the framework's own object; for any other the context is told what it replaces. A `CtxstewardView` alone
+`CtxstewardHistory` is a `HistoryProvider`: it keeps the framework's messages unchanged (`EntryLog`), and returns all of
+them. It also adds a `CtxstewardView`, a `ChatMiddleware`, to each run. Before each call of the model, in tool loops
+too, the session follows the call's messages, and the call gets an envelope. This changes `context.messages` of this one
+call; the framework's state, its session and its messages stay unchanged. A message that is shown whole is the
+framework's own object; for any other the context records which messages it replaces. A `CtxstewardView` alone
 (``Agent(…, middleware=[CtxstewardView(store)])``) leaves the history to the framework.
 
-The session in our store is named after the framework's session, or by `with conversation("chat-1"):` around the run.
-Instructions and leading system messages are the head. What other context providers add for one run is shown and not
-logged. A service that keeps the history itself (`conversation_id`) is sent what it is sent; so is a client under
-`require_per_service_call_history_persistence`, which loads histories behind all middleware.
+The session in our store has the name of the framework's session, or of `with conversation("chat-1"):` around the run.
+Instructions and leading system messages are the head. Messages that other context providers add for one run are shown
+and not logged. A service that keeps the history itself (`conversation_id`) gets the call unchanged; so does a client
+under `require_per_service_call_history_persistence`, which loads histories after all middleware.
 
 A view that fails falls back to the framework's own request, with a warning. A history that cannot be read or kept
-raises: the framework must not go on without it. Raises `InputError` where no session is named.
+raises, because the framework must not continue without it. Raises `InputError` if no session is named.
 Source: `ChatContext` and `HistoryProvider` of agent-framework-core 1.23.
 """
 
@@ -57,11 +57,11 @@ from .entry_log import EntryLog, kept_open
 
 _ROLES = frozenset(("system", "user", "assistant", "developer"))
 _UNSENT = frozenset(("text_reasoning", "usage"))
-"""Contents that say nothing in a conversation."""
+"""Contents that are no part of a conversation."""
 
 
 class CtxstewardHistory(HistoryProvider):
-    """The messages of each session, kept in our store; and the view that each run of the agent is given."""
+    """Keeps the messages of each session in our store, and adds the view to each run of the agent."""
 
     DEFAULT_SOURCE_ID: ClassVar[str] = "ctxsteward"
 
@@ -79,7 +79,7 @@ class CtxstewardHistory(HistoryProvider):
         store_outputs: bool = True,
         **options: Any,
     ) -> None:
-        """`view`: calls of the model see an envelope. `model_tools`: the model may search and read what it left out.
+        """`view`: model calls get an envelope. `model_tools`: the model may search and read messages outside it.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
@@ -107,14 +107,14 @@ class CtxstewardHistory(HistoryProvider):
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[Message]:
-        """All messages of the session, as they were saved."""
+        """Return all messages of the session, as they were saved."""
         kept = await asyncio.to_thread(self._entries(session_id).read)
         return [Message.from_dict(entry) for entry in kept or ()]
 
     async def save_messages(
         self, session_id: str | None, messages: Sequence[Message], *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> None:
-        """Keep these behind the others."""
+        """Append these messages to the session."""
         name = _name(session_id)
         entries = [message.to_dict() for message in messages]
         await asyncio.to_thread(self._entries(session_id).append, entries, principal=name.principal)
@@ -143,10 +143,10 @@ class CtxstewardHistory(HistoryProvider):
 
 
 class CtxstewardView(ChatMiddleware):
-    """Each call of the model is shown an envelope of its session."""
+    """Sends an envelope of its session with each call of the model."""
 
     def __init__(self, store: Store | Conversations, *, history_sources: Collection[str] = (), **options: Any) -> None:
-        """`history_sources`: ids of providers whose messages are the conversation, beside the framework's own.
+        """`history_sources`: ids of providers whose messages are part of the conversation, like the framework's own.
 
         `options` are those of `Conversations`.
         """
@@ -154,8 +154,8 @@ class CtxstewardView(ChatMiddleware):
         self._sources = frozenset(history_sources)
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Show the call its view, and keep the answer."""
-        # a conversation's id: the service holds the history, and the call has only what is new
+        """Give the call its view, and keep the answer."""
+        # with a conversation's id the service keeps the history, and the call contains new messages only
         if (context.options or {}).get("conversation_id") or context.kwargs.get("conversation_id"):
             await call_next()
             return
@@ -172,7 +172,7 @@ class CtxstewardView(ChatMiddleware):
                 await self._finished(call, context.result)
 
     def _show(self, context: ChatContext, name: ConversationName) -> PreparedCall | None:
-        """Put the envelope in place of the call's messages; None where ours failed and nothing was changed."""
+        """Replace the call's messages with the envelope; return None, with nothing changed, if the build failed."""
         messages = list(context.messages)
         told = [message for message in messages if not self._is_aside(message)]
         aside = [message for message in messages if self._is_aside(message)]
@@ -192,7 +192,7 @@ class CtxstewardView(ChatMiddleware):
             sources = [message for message, _ in handed[len(wires) - len(call.history) :]]
             view = ShownView(call, sources)
             shown = view.messages()
-            head = told[: len(wires) - len(call.history)]  # the system messages it began with
+            head = told[: len(wires) - len(call.history)]  # the leading system messages
             said = _said(head, options.get("instructions"))
             unsaid = [one.text for one in call.envelope.head.fragments if one.text not in said]
             for replacement, replaced in view.replaced:
@@ -201,7 +201,7 @@ class CtxstewardView(ChatMiddleware):
             what = "could not build the view of this call; the agent's own request is sent"
             self.conversations.fall_back(what, error)
             return None
-        if unsaid:  # a profile of ours says more than the agent
+        if unsaid:  # our profile adds to the agent's instructions
             context.options = {**options, "instructions": "\n\n".join([*unsaid, *_texts(options.get("instructions"))])}
         context.messages = [*head, *_with_aside(view, shown, aside, told)]
         return call
@@ -218,7 +218,7 @@ class CtxstewardView(ChatMiddleware):
         await asyncio.to_thread(self.conversations.finish, call, answers, usage=reported)
 
     def _is_aside(self, message: Message) -> bool:
-        """Whether a context provider added it for this run; no part of the conversation."""
+        """Return whether a context provider added the message for this run only, outside the conversation."""
         mark = message.additional_properties.get("_attribution")
         if not isinstance(mark, Mapping) or mark.get("source_id") in self._sources:
             return False
@@ -229,11 +229,11 @@ def _name(session_id: str | None) -> ConversationName:
     return named_conversation(None if session_id is None else ConversationName(session_id))
 
 
-# -- into the log -------------------------------------------------------------------------------------------------
+# -- messages to wire dicts ---------------------------------------------------------------------------------------
 
 
 def wires_of(message: Message) -> list[Wire]:
-    """A message as wire dicts: one for each tool result, and one for what else it says.
+    """Convert a message to wire dicts: one per tool result, and one for its other contents.
 
     >>> wires_of(Message("assistant", ["Look.", Content.from_function_call("c1", "look", arguments={"at": 1})]))
     [{'role': 'assistant', 'content': 'Look.', 'tool_calls': [{'id': 'c1', 'type': 'function', 'function': {...}}]}]
@@ -274,7 +274,7 @@ def _call(content: Content) -> Wire:
 
 
 def _block(content: Content) -> Wire:
-    """A content as a block; what no wire has is an opaque one."""
+    """Convert a content to a block; a content without a wire form becomes an opaque one."""
     if content.type == "text":
         return {"type": "text", "text": content.text or ""}
     if content.type in ("data", "uri") and content.uri and (content.media_type or "").startswith("image/"):
@@ -293,7 +293,7 @@ def _result(content: Content) -> Any:
 
 
 def _texts(instructions: Any) -> list[str]:
-    """Instructions as texts: a text, several, or blocks that have one."""
+    """Return instructions as texts. They may be one text, several, or blocks with texts."""
     listed = [instructions] if isinstance(instructions, str | Mapping) else list(instructions or ())
     texts = [one.get("text") if isinstance(one, Mapping) else one for one in listed]
     return [text for text in texts if isinstance(text, str) and text.strip()]
@@ -304,24 +304,24 @@ def tool_schemas(tools: Any) -> list[Wire]:
     return [tool.to_json_schema_spec() for tool in listed if isinstance(tool, FunctionTool)]
 
 
-# -- out of it ----------------------------------------------------------------------------------------------------
+# -- the view's messages ------------------------------------------------------------------------------------------
 
 
 class ShownPiece(NamedTuple):
-    """A part of the view: what one wire dict, or a text of ours, became."""
+    """A part of the view, made from one wire dict or from a text of ours."""
 
     role: str
     contents: list[Content]
     source: int | None = None
-    """Which of the call's messages it came from; None: none, or one that is no longer there."""
+    """Index of the call's message that it came from; None for our own text, or a message that the call lacks."""
     is_whole: bool = False
 
 
 class ShownView:
-    """The messages of one call, out of its envelope."""
+    """Converts the envelope of one call to messages."""
 
     def __init__(self, call: PreparedCall, sources: Sequence[Message]) -> None:
-        """`sources`: by place in the history, the framework's message."""
+        """`sources`: the framework's message for each place in the history."""
         self._call = call
         self._texts = [encode_wire(wire) for wire in call.history]
         self._messages = list({id(message): message for message in sources}.values())
@@ -329,7 +329,7 @@ class ShownView:
         self._numbers = [numbers[id(message)] for message in sources]
         self._by_text = {text: number for number, text in zip(self._numbers, self._texts, strict=True)}
         self.replaced: list[tuple[Message, list[Message]]] = []
-        """What stands in the view for which of the framework's messages."""
+        """Each changed message of the view, with the framework's messages that it replaces."""
 
     def messages(self) -> list[Message]:
         pieces = [
@@ -339,7 +339,7 @@ class ShownView:
         ]
         shown: list[Message] = []
         bullets: Message | None = None
-        # pieces of one message are one message again; others stand alone
+        # consecutive pieces of one message are joined to one message again; others stand alone
         keyed = [((-1, piece.source) if piece.source is not None else (at, None)) for at, piece in enumerate(pieces)]
         for (_, number), group in groupby(zip(keyed, pieces, strict=True), key=itemgetter(0)):
             message = self._as_message(number, [piece for _, piece in group])
@@ -365,7 +365,7 @@ class ShownView:
         return other
 
     def _source(self, entry: LogEntry) -> int | None:
-        """The framework's message that this entry of the log came from."""
+        """Return the index of the framework's message that this entry of the log came from."""
         at, stored = entry.ordinal - 1, entry.event.wire
         if at < len(self._texts) and self._texts[at] == stored:
             return self._numbers[at]
@@ -418,7 +418,7 @@ def _said(head: Sequence[Message], instructions: Any) -> list[str]:
 
 
 def _with_aside(view: ShownView, shown: list[Message], aside: list[Message], told: Sequence[Message]) -> list[Message]:
-    """The view with what other providers added for this run, before the run's input."""
+    """Insert the messages that other providers added for this run, before the run's input."""
     first = next((message for message in told if "_attribution" not in message.additional_properties), None)
     stands = [first, *(replacement for replacement, replaced in view.replaced if first in replaced[:1])]
     at = next((at for at, message in enumerate(shown) if any(message is one for one in stands)), len(shown))

@@ -1,8 +1,8 @@
-"""Answers of providers, as bodies on the wire: `ANSWERS` says for each how it is read, whole or from a stream's events.
+"""Answers of providers, as bodies on the wire: `ANSWERS` has a reader per provider, for whole answers and for streams.
 
-An answer is kept when it is complete: what a stream said before it broke off is none. It is also none where it cannot
-be known which one the caller takes (``n`` above 1), or where the caller sends it back in another form (audio). Then the
-next history says what was taken. Blocks and items are kept whole, unknown fields included: thinking with its signature,
+An answer is kept only if it is complete, so not one of a stream that broke off. It is also not kept if the caller's
+choice is unknown (``n`` above 1), or if the caller sends it back in another form (audio). Then the next history shows
+the answer that was used. Blocks and items are kept whole, unknown fields included: thinking with its signature,
 reasoning with its encrypted content.
 
 Source: the providers' published API references (streaming events).
@@ -27,23 +27,23 @@ class CompleteAnswer(NamedTuple):
     """A complete answer."""
 
     messages: tuple[Wire, ...] = ()
-    """None where it is not known, or not kept."""
+    """Empty if the answer is not known, or not kept."""
     usage: Wire | None = None
 
 
 class AnswerForm(NamedTuple):
-    """How a provider's answers are read."""
+    """The readers of a provider's answers."""
 
     field: str
-    """That its answers have."""
+    """A field that all its answers have."""
     whole: Callable[[Wire], CompleteAnswer | None]
-    """Of a whole answer; None: it is not complete."""
+    """Reads a whole answer; returns None if it is not complete."""
     assemble: Callable[[Sequence[Wire]], CompleteAnswer | None]
-    """Of the events of a stream."""
+    """Reads the events of a stream; returns None if the stream is not complete."""
 
 
 def plain_body(body: object) -> Wire | None:
-    """A body, or an object of an SDK, as a plain JSON object; None for what is none."""
+    """Return a body or an SDK's object as a plain JSON object; None for any other value."""
     plain = json.loads(json.dumps(body, default=_dumped))
     return plain if isinstance(plain, dict) else None
 
@@ -52,7 +52,7 @@ def _dumped(value: Any) -> object:
     dump = getattr(value, "model_dump", None)
     if dump is not None:
         return dump(mode="json", exclude_unset=True, by_alias=True)
-    if isinstance(value, SimpleNamespace):  # as test doubles of clients answer
+    if isinstance(value, SimpleNamespace):  # the answers of clients' test doubles
         return vars(value)
     if isinstance(value, (tuple, set, frozenset, Iterator)):
         return list(value)
@@ -60,7 +60,7 @@ def _dumped(value: Any) -> object:
 
 
 def read_answer(provider: Provider, content_type: str, data: bytes) -> CompleteAnswer | None:
-    """The answer in a response's decoded content; None where it is not complete, or no answer of this provider."""
+    """Read the answer in a response's decoded content; None if it is not complete, or not this provider's."""
     form = ANSWERS[provider]
     if "text/event-stream" in content_type:
         return form.assemble(list(events(data)))
@@ -69,9 +69,9 @@ def read_answer(provider: Provider, content_type: str, data: bytes) -> CompleteA
 
 
 def read_reply(provider: Provider, reply: object) -> CompleteAnswer:
-    """The answer in what a client returned, in an assistant's message, or in a text.
+    """Read the answer in a client's return value, in an assistant's message, or in a text.
 
-    Raises `InputError` where it is none that can be kept.
+    Raises `InputError` if it contains no answer that can be kept.
     """
     if isinstance(reply, str):
         if not reply.strip():
@@ -96,7 +96,7 @@ def read_reply(provider: Provider, reply: object) -> CompleteAnswer:
 
 
 def read_stream(provider: Provider, chunks: Sequence[object]) -> CompleteAnswer:
-    """The answer in all chunks of a stream, as `read_reply` has it."""
+    """Read the answer from all chunks of a stream, like `read_reply`."""
     if all(isinstance(chunk, str) for chunk in chunks):
         return read_reply(provider, "".join(map(str, chunks)))
     bodies = [body for chunk in chunks if (body := plain_body(chunk)) is not None]
@@ -104,7 +104,7 @@ def read_stream(provider: Provider, chunks: Sequence[object]) -> CompleteAnswer:
 
 
 def _complete(read: Callable[[], CompleteAnswer | None], provider: Provider) -> CompleteAnswer:
-    # A body in another form, and a call whose arguments were cut off at max_tokens, fail in many ways.
+    # A body in another form, and a call whose arguments were cut off at max_tokens, raise many kinds of errors.
     try:
         answer = read()
     except (AttributeError, LookupError, TypeError, ValueError):
@@ -120,7 +120,7 @@ def _complete(read: Callable[[], CompleteAnswer | None], provider: Provider) -> 
 
 
 def events(data: bytes) -> Iterator[Wire]:
-    """The JSON objects of a stream of server-sent events; one that was cut off is left out."""
+    """Yield the JSON objects of a stream of server-sent events, without a truncated last one."""
     for block in data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n\n")[:-1]:
         text = "\n".join(line[5:].removeprefix(" ") for line in block.split("\n") if line.startswith("data:"))
         if text and text != "[DONE]":
@@ -132,7 +132,7 @@ def events(data: bytes) -> Iterator[Wire]:
 # -- chat completions ----------------------------------------------------------------------------------------------
 
 _SAID_ONCE = frozenset(("id", "type", "role", "name", "index"))
-"""Fields of a delta that are whole in the first piece that has them."""
+"""Fields of a delta that are complete in the first piece that has them."""
 
 
 def _chat_answer(body: Wire) -> CompleteAnswer | None:
@@ -142,7 +142,7 @@ def _chat_answer(body: Wire) -> CompleteAnswer | None:
 
 
 def _kept(message: Wire) -> tuple[Wire, ...]:
-    """A message as it goes back: without fields that are null or empty; nothing where it is sound."""
+    """Return a message as it is sent back, without null and empty fields; nothing if it has audio or no content."""
     kept = {key: value for key, value in message.items() if value is not None and value != []}
     if "audio" in kept or not (kept.get("content") or kept.get("tool_calls") or kept.get("refusal")):
         return ()
@@ -166,7 +166,7 @@ def _assemble_chat(chunks: Sequence[Wire]) -> CompleteAnswer | None:
 
 
 def _add(whole: Wire, piece: Mapping[str, Any]) -> None:
-    """Take in a piece of a message: texts grow, lists go by `index`."""
+    """Add a piece of a message to the whole: texts grow, list items are matched by `index`."""
     for key, value in piece.items():
         known = whole.get(key)
         if value is None or (known is not None and key in _SAID_ONCE):
@@ -235,7 +235,7 @@ def _assemble_anthropic(stream: Sequence[Wire]) -> CompleteAnswer | None:
 
 
 def _grow(block: Wire, delta: Wire, arguments: dict[int, str], index: int) -> bool:
-    """Take in a piece of a block; False where its kind is not known, for then the whole cannot be."""
+    """Add a piece to a block; return False for an unknown kind, which makes the whole answer unknown."""
     match delta.get("type"):
         case "text_delta":
             block["text"] = block.get("text", "") + delta["text"]
@@ -266,7 +266,7 @@ def _gemini_answer(body: Wire) -> CompleteAnswer:
 
 
 def _assemble_gemini(chunks: Sequence[Wire]) -> CompleteAnswer | None:
-    """The parts of all chunks in a row; texts that go on are joined, and each signature stays with its part."""
+    """Join the parts of all chunks. Consecutive texts become one, and each signature stays with its part."""
     read = [_gemini_answer(chunk) for chunk in chunks]
     ends = [snake_keys(candidate) for chunk in chunks for candidate in chunk.get("candidates") or ()]
     if not any(end.get("finish_reason") is not None for end in ends):

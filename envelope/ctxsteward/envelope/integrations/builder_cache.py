@@ -1,4 +1,4 @@
-"""Builders that conversations of one model share: what one of them learns of the provider's counts, all of them use."""
+"""Builders shared by all conversations of a model, so that each learns from the provider's counts of the others."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _log = logging.getLogger("ctxsteward.envelope.integrations")
 
 
 class BuilderCache:
-    """The builders used last, by model and budgets."""
+    """The most recently used builders, by model and budgets."""
 
     def __init__(self) -> None:
         self._builders: OrderedDict[tuple[str | None, Budgets | None], EnvelopeBuilder] = OrderedDict()
         self._lock = forking.lock()
 
     def of(self, model: str | None, budgets: Budgets | None) -> EnvelopeBuilder:
-        """What builds for this model; one that is not known is counted with the default tokenizer.
+        """Return the builder for this model. Tokens of an unknown model are counted with the default tokenizer.
 
         Without `budgets` they are scaled to the model's window.
         """

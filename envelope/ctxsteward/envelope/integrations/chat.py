@@ -1,4 +1,4 @@
-"""`Store.chat`: the loop of an application that calls a model itself, turn by turn.
+"""`Store.chat`: a chat, turn by turn, for an application that calls the model itself.
 
     chat = store.chat("trip-42", model="gpt-4o", system="You plan trips.")
     with chat.turn("And which hotel did we choose?") as turn:
@@ -7,23 +7,23 @@
     turn.lost, turn.recalled, turn.cost, chat["§5"]
 
 The user's message is in the log when the block begins. `finish` appends the reply, corrects the token estimates by its
-usage, and compares the request with the envelope. Where the reply calls tools, answer each of `turn.calls`, and send
-`turn.request` again. Reply and results are appended together, so the log never holds calls without results:
+usage, and compares the request with the envelope. If the reply calls tools, answer each of `turn.calls`, and send
+`turn.request` again. Reply and results are appended together, so the log never contains calls without results:
 
     with chat.turn("Where is order 17?") as turn:
         while not turn.is_finished:
             for call in turn.finish(client.chat.completions.create(**turn.request)):
                 turn.answer(call, look_up(call.arguments))
 
-After an exception in the block the log holds the user's message, and nothing of an unfinished reply; repeat the turn
-with the same ``id`` to go on. A turn whose id was answered before is finished when it opens, with that reply.
+After an exception in the block the log has the user's message, and nothing of an unfinished reply. To continue, repeat
+the turn with the same ``id``. A turn whose id was answered before is finished when it opens, with that reply.
 
-A stream is read through `turn.stream`, which finishes the turn at its end. With ``async with`` the log is written and
-the envelope built in a thread; `finish` and a later `request` take some milliseconds (``await
+`turn.stream` reads a stream and finishes the turn at its end. With ``async with``, a thread writes the log and builds
+the envelope; `finish` and a later `request` take some milliseconds (``await
 asyncio.to_thread(turn.finish, reply)`` keeps them off the event loop).
 
-Raises `InputError` for wrong use, `Conflict` where somebody else appended during the turn, and what `Store.session`,
-`Session.append` and `EnvelopeBuilder.build` raise.
+Raises `InputError` for wrong use, `Conflict` if another process or thread appended during the turn, and the errors of
+`Store.session`, `Session.append` and `EnvelopeBuilder.build`.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Chat:
     def turn(self, message: str | object, *, id: str | None = None, principal: str | None = None) -> Turn:
         """Return the turn that begins with this user message (a text, or a message in a provider's form).
 
-        The same `id` twice is one message: repeat a turn that failed with the id it had.
+        The same `id` twice is one message: to repeat a failed turn, use its id again.
         """
         wire = {"role": "user", "content": message} if isinstance(message, str) else message
         role = Message.from_wire(cast(Wire, wire)).role if isinstance(wire, dict) else "user"
@@ -146,11 +146,11 @@ class Chat:
         return Turn(self, NewMessage(message=wire, id=id, principal=principal or self.principal))
 
     def __getitem__(self, ref: str | int) -> Message:
-        """Return the original that a reference names, such as ``§5``; raises what `Session.resolve` raises."""
+        """Return the original that a reference such as ``§5`` names; raises the errors of `Session.resolve`."""
         return self.session.resolve(ref)
 
     def __len__(self) -> int:
-        """Messages so far."""
+        """Return the number of messages so far."""
         return len(self.session)
 
     def __repr__(self) -> str:
@@ -173,19 +173,19 @@ class Chat:
 
 
 class Turn:
-    """One user message, the calls of the model that it takes, and the reply. Made by `Chat.turn`."""
+    """One user message, the calls of the model for it, and the reply. Made by `Chat.turn`."""
 
     def __init__(self, chat: Chat, message: NewMessage) -> None:
         self.chat: Chat = chat
         self._message = message
         self._finished: list[SessionCall] = []
         self._call: SessionCall | None = None
-        """Built, and not finished yet."""
+        """The call that is built, and not finished yet."""
         self._request: Wire = {}
         self._stands_at = 0
-        """Messages that the call's envelope is built from."""
+        """Number of messages from which the call's envelope is built."""
         self._unwritten: Sequence[Wire] = ()
-        """A reply with calls, until all its results are there."""
+        """A reply with calls, until it has all results."""
         self._results: list[tuple[ToolCallPart, str | None]] = []
         self._state: str = "new"
         self._reply: Message | None = None
@@ -224,7 +224,7 @@ class Turn:
 
         try:
             return await asyncio.shield(asyncio.to_thread(enter))
-        except asyncio.CancelledError:  # the thread goes on, even after the event loop: it closes the turn
+        except asyncio.CancelledError:  # the thread runs on, even after the event loop, and then closes the turn
             opened.add_done_callback(lambda _: self._close())
             raise
 
@@ -235,7 +235,7 @@ class Turn:
 
     @property
     def request(self) -> Wire:
-        """The arguments of the provider's client, the model included, for the next call of this turn."""
+        """Arguments of the provider's client, the model included, for the next call of this turn."""
         self._check_open()
         if self._call is None:
             if self.calls:
@@ -244,17 +244,17 @@ class Turn:
         return self._request
 
     def finish(self, reply: object, *, sent: Wire | None = None) -> tuple[ToolCallPart, ...]:
-        """Take the reply of a call, and return its calls of tools: empty where the turn is finished with it.
+        """Take the reply of a call, and return its calls of tools; without any, the turn is finished.
 
-        `reply` is what the client returned, an assistant's message, or a text. `sent` are the arguments that were sent,
-        where they are not `request` alone.
+        `reply` is the client's return value, an assistant's message, or a text. `sent` are the arguments of its call,
+        if they are not `request` alone.
         """
         self._sent_call()
         check_argument("sent", sent, dict, "pass the arguments of the client's call", optional=True)
         return self._finish(read_reply(self.chat.provider, reply), sent)
 
     def stream(self, chunks: Any, *, sent: Wire | None = None) -> Any:
-        """Pass the chunks of a stream on, and `finish` with them at its end; an async stream stays async."""
+        """Yield the chunks of a stream, and `finish` with them at its end; an async stream stays async."""
         self._sent_call()
         if not (hasattr(chunks, "__aiter__") or hasattr(chunks, "__iter__")):
             hint = "pass what the client returned with stream=True; an async client's is awaited first"
@@ -262,9 +262,9 @@ class Turn:
         return self._passed_on_async(chunks, sent) if hasattr(chunks, "__aiter__") else self._passed_on(chunks, sent)
 
     def answer(self, call: ToolCallPart | str, result: object) -> None:
-        """Answer a call of a tool, or the one with this id; what is no text is given as JSON.
+        """Answer a call of a tool, given as such or by its id. A result that is no text becomes JSON.
 
-        A second answer takes the place of the first, until `request` appends it: it may be too large to keep.
+        A second answer replaces the first until `request` appends it, because the first may be too large to keep.
         """
         self._check_open()
         places = [place for place, (known, _) in enumerate(self._results) if call in (known, known.id)]
@@ -276,11 +276,11 @@ class Turn:
         text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
         self._results[place] = self._results[place][0], text
 
-    # -- what came of it ----------------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------------------
 
     @property
     def calls(self) -> tuple[ToolCallPart, ...]:
-        """Calls of tools that wait for a result."""
+        """Calls of tools without a result."""
         return tuple(call for call, result in self._results if result is None)
 
     @property
@@ -289,31 +289,31 @@ class Turn:
 
     @property
     def reply(self) -> Message:
-        """What the model said at the end of the turn; raises `InputError` before that."""
+        """The model's last message of the turn; raises `InputError` before the turn is finished."""
         if self._reply is None:
             raise InputError(f"{self._where} has no reply yet; {self._next_step}")
         return self._reply
 
     @property
     def model_calls(self) -> tuple[SessionCall, ...]:
-        """The calls of the model so far, the one under way included."""
+        """All calls of the model so far, including the one under way."""
         return (*self._finished, *([] if self._call is None else [self._call]))
 
     @property
     def envelope(self) -> Envelope:
-        """What the newest call was shown."""
+        """Envelope of the newest call."""
         if not self.model_calls:
             raise InputError(f"no model was called in this turn, so nothing is built; {_OPEN_IT}")
         return self.model_calls[-1].envelope
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Of building and audit, each once."""
+        """Findings of builds and audits, each once."""
         return tuple(dict.fromkeys(finding for call in self.model_calls for finding in call.findings))
 
     @property
     def lost(self) -> tuple[Loss, ...]:
-        """What compactions of this turn left out of its prompts; ``chat[loss.ref]`` is the original."""
+        """Losses of this turn's compactions: originals left out of its prompts, as ``chat[loss.ref]``."""
         return tuple(loss for call in self.model_calls for loss in call.lost)
 
     @property
@@ -323,7 +323,7 @@ class Turn:
 
     @property
     def cost(self) -> PromptCost:
-        """What the prompts of this turn cost; nothing where it was answered before."""
+        """Cost of this turn's prompts; zero if the turn was answered before."""
         if self._state == "new":
             raise InputError(f"this turn was not opened, so nothing was sent; {_OPEN_IT}")
         return reduce(add, (call.cost for call in self.model_calls), NO_COST)
@@ -332,7 +332,7 @@ class Turn:
         waiting = f", calls of tools that wait {len(self.calls)}" if self.calls else ""
         return f"<Turn of {self.chat.session.id}: {self._state}, replies {len(self._finished)}{waiting}>"
 
-    # -- its parts ----------------------------------------------------------------------------------------------
+    # -- internal steps -----------------------------------------------------------------------------------------
 
     @property
     def _where(self) -> str:
@@ -369,7 +369,7 @@ class Turn:
         self.chat._end(self)
 
     def _append_user(self) -> bool:
-        """Append the user's message; False where it was appended and answered before."""
+        """Append the user's message; return False if it was appended and answered before."""
         session = self.chat.session
         session.refresh()
         entry = session.append(self._message)
@@ -417,7 +417,7 @@ class Turn:
         return self.calls
 
     def _learn(self, call: SessionCall, answer: CompleteAnswer, sent: Wire | None) -> None:
-        """What is no part of the log: a failure here is a warning, because the reply is kept."""
+        """Record usage and audit. A failure here is only a warning, because the reply is in the log already."""
         call.sent = self._request if sent is None else sent
         call.arguments = {key: value for key, value in call.sent.items() if key not in self._request}
         if answer.usage is not None:
@@ -465,7 +465,7 @@ class Turn:
 
 
 def provider_of(model: str | None) -> Provider:
-    """The provider whose requests a model takes; raises `InputError` for an unknown model.
+    """Return the provider whose requests a model takes; raises `InputError` for an unknown model.
 
     >>> provider_of("gpt-4o"), provider_of("claude-sonnet-4-5"), provider_of("gemini-2.5-pro")
     ('openai-chat', 'anthropic', 'gemini')
@@ -482,7 +482,7 @@ def provider_of(model: str | None) -> Provider:
 
 
 def _result_messages(provider: Provider, results: Sequence[tuple[ToolCallPart, str | None]]) -> list[Wire]:
-    """Results as messages; Gemini's calls may have no id, so its results are in its own form and order."""
+    """Convert results to messages; for Gemini in its own form and in order, because its calls may have no id."""
     if provider != "gemini" or not results:
         return [{"role": "tool", "tool_call_id": call.id, "content": text} for call, text in results]
     responses = [

@@ -1,24 +1,24 @@
-"""Claude Agent SDK: its transcripts mirrored into our store, and three hooks around its own window.
+"""Claude Agent SDK: a mirror of its transcripts in our store, and three hooks for its own window.
 
     mirror = ClaudeMirror(store)
     options = ClaudeAgentOptions(session_store=mirror, hooks=mirror.hooks(), session_store_flush="eager")
 
-The SDK's agent loop is a program of its own (Claude Code), which keeps its window itself. Ours stands beside it:
+The SDK's agent loop is a program of its own (Claude Code), which manages its window itself. We add to it:
 
-- `ClaudeMirror` is a `SessionStore`: each line of a transcript is kept as it came (`EntryLog`), and comes back when the
+- `ClaudeMirror` is a `SessionStore`: each line of a transcript is kept unchanged (`EntryLog`), and returned when the
   SDK resumes a session, on another machine too. An entry with a `uuid` is kept once, however often it is sent.
-- What people, the model and its tools said in the main transcript is a session as any other, under the name that
-  `conversation_id` says: recall, references, handoffs and the nightly steward read it. What the program wrote itself
-  (summaries, reminders, command output), subagents and other branches' lines are kept as entries alone.
-- `UserPromptSubmit`: once the program has compacted its window, what the prompt asks about and the window no longer
-  shows word for word is added to it (`additionalContext`).
-- `PostToolUse`: of a long output the model is shown an excerpt (`updatedToolOutput`), and the whole is kept here first,
+- The texts of people, the model and its tools in the main transcript form an ordinary session, with the name that
+  `conversation_id` returns: recall, references, handoffs and the nightly steward read it. Texts of the program itself
+  (summaries, reminders, command output), subagents and lines of other branches are kept as entries alone.
+- `UserPromptSubmit`: once the program has compacted its window, originals that the prompt asks about and that the
+  window no longer shows word for word are added to the prompt (`additionalContext`).
+- `PostToolUse`: the model gets an excerpt of a long output (`updatedToolOutput`). The whole output is kept here first,
   under ``tool:CALL``. The output's shape stays: only long texts in it are shortened.
-- `PreCompact`: a note in the session says up to where the program's window shows a summary.
+- `PreCompact`: a note in the session says up to which message the program's window shows a summary.
 
-Messages stand in the order in which they came; what was said before a rewind stays where it was. A hook that fails says
-so in a warning and changes nothing. `append` raises, and the SDK tries again. One mirror serves one event loop, with
-any number of clients; it needs no SDK but for `hooks`. Deleting a session forgets it: its name is not used again.
+Messages keep the order of their arrival, also those from before a rewind. A hook that fails logs a warning and changes
+nothing. `append` raises, and the SDK tries again. One mirror serves one event loop with any number of clients. Only
+`hooks` needs the SDK. Deleting a session forgets it, and its name cannot be used again.
 
 Source: `SessionStore`, `HookCallback` and the conformance tests of claude-agent-sdk 0.2.188.
 """
@@ -56,25 +56,25 @@ from .entry_log import ENTRIES_SUFFIX, EntryLog, kept_open
 EXCERPT_TOKENS = 4_000
 RECALL_TOKENS = 1_500
 RECALLED = 25
-"""Messages at most."""
+"""Most messages recalled for a prompt."""
 NOTE: Final = "claude-code"
-"""The name of the note that says what the program's window shows."""
+"""Name of the note that says which messages the program's window shows as a summary."""
 _PLAIN_PROJECT = re.compile(r"[A-Za-z0-9._-]{1,60}")
 _UNSEEN_TOOLS = frozenset(("Edit", "MultiEdit", "NotebookEdit", "Write"))
-"""Of these the model is shown a line; the rest of their output is for the program."""
+"""Tools whose output the model sees as one line; the rest of it is for the program."""
 _UNSEEN_KEYS = frozenset(("base64", "data", "originalFile", "signature", "structuredPatch"))
 _NOT_SAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSidechain")
 _PROGRAM_TEXT = ("<command-name>", "<command-message>", "<local-command-", "<bash-input>", "<bash-stdout>")
 T = TypeVar("T")
 
 Entry = Mapping[str, Any]
-"""A line of a transcript: JSON that is handed through."""
+"""A line of a transcript: JSON that is passed through."""
 Key = Mapping[str, str]
-"""`project_key`, `session_id`, and of what belongs to a session `subpath`."""
+"""`project_key`, `session_id`, and `subpath` for a part of a session."""
 
 
 class SaidEntry(NamedTuple):
-    """A message of the conversation, out of one line of a transcript or several."""
+    """A message of the conversation, from one or several lines of a transcript."""
 
     uuid: str
     message_id: str
@@ -97,9 +97,9 @@ class ClaudeMirror:
         now_seconds: Callable[[], float] = time.time,
         **options: Any,
     ) -> None:
-        """`principal`: who the prompts are by. `excerpt_tokens`: of a tool's output; None leaves outputs whole.
+        """`principal`: author of the prompts. `excerpt_tokens`: longest tool output; None leaves outputs whole.
 
-        `recall_tokens` are added to a prompt at most. `options` are those of `Conversations`.
+        `recall_tokens`: most tokens added to a prompt. `options` are those of `Conversations`.
         """
         checked_conversation(ConversationName("claude", tenant, principal))
         check_argument("excerpt_tokens", excerpt_tokens, int, "pass a number of tokens, or None", optional=True)
@@ -111,12 +111,12 @@ class ClaudeMirror:
         self._excerpt_tokens, self._recall_tokens = excerpt_tokens, recall_tokens
         self._now_seconds = now_seconds
         self._lock = Lock()
-        """Batches are kept in the order in which they were handed over."""
+        """Keeps batches in the order in which they were handed over."""
         self._logs: OrderedDict[str, EntryLog] = OrderedDict()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def conversation_id(self, session_id: str, project_key: str) -> str:
-        """Under which name the store has the conversation of a session of the SDK.
+        """Return the name of the conversation in the store for a session of the SDK.
 
         `project_key` is `project_key_for_directory(cwd)` of the SDK, unless the application has one of its own.
         """
@@ -127,25 +127,25 @@ class ClaudeMirror:
     # -- SessionStore -------------------------------------------------------------------------------------------
 
     async def append(self, key: Key, entries: Sequence[Entry]) -> None:
-        """Keep a batch of lines behind the others."""
+        """Append a batch of lines."""
         if entries:
             async with self._lock:
                 await to_thread.run_sync(self._append, key, list(entries))
 
     async def load(self, key: Key) -> list[Any] | None:
-        """All lines, deep-equal as they came; None where none ever did, or the session was deleted."""
+        """Return all lines, deep-equal; None if there never were any, or the session was deleted."""
         return await to_thread.run_sync(self._load, key)
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
-        """Ids of a project's sessions, and when each was written last (Unix milliseconds)."""
+        """Return ids of a project's sessions, and the time of each one's last line (Unix milliseconds)."""
         return await to_thread.run_sync(self._listed, project_key)
 
     async def list_subkeys(self, key: Key) -> list[str]:
-        """Subpaths of what belongs to a session: its subagents' transcripts."""
+        """Return the subpaths of a session's parts: its subagents' transcripts."""
         return await to_thread.run_sync(self._subkeys, key)
 
     async def delete(self, key: Key) -> None:
-        """Forget a session and what belongs to it; with a `subpath`, that alone."""
+        """Forget a session and its parts; with a `subpath`, that part alone."""
         async with self._lock:
             await to_thread.run_sync(self._delete, key)
 
@@ -175,7 +175,7 @@ class ClaudeMirror:
         return [name for name in names if self._load({**key, "subpath": name}) is not None]
 
     def _names(self, prefix: str) -> list[str]:
-        """What stands behind it in the names of entry logs."""
+        """Return the names of entry logs with this prefix, without prefix and suffix."""
         names = self._store.sessions(tenant=self._tenant)
         return [
             name.removeprefix(prefix).removesuffix(ENTRIES_SUFFIX)
@@ -219,7 +219,7 @@ class ClaudeMirror:
     # -- the conversation ---------------------------------------------------------------------------------------
 
     def _keep_said(self, session: Session, log: EntryLog, entries: Sequence[Entry]) -> None:
-        """What was said in these lines, and where the program compacted its window between them."""
+        """Append the messages in these lines, and note between them where the program compacted its window."""
         batch: list[NewMessage] = []
         for line in said_entries(entries):
             if isinstance(line, SaidEntry):
@@ -249,7 +249,7 @@ class ClaudeMirror:
         return [NewMessage(message=wire, id=said.uuid, ts=said.ts, principal=principal)]
 
     def _whole(self, block: Any, log: EntryLog) -> Any:
-        """A tool result as its tool gave it, where the program was shown an excerpt."""
+        """Return a tool result with its whole output, if the program got an excerpt."""
         if not isinstance(block, dict) or block.get("type") != "tool_result":
             return block
         original = log.find(_original_id(str(block.get("tool_use_id"))))
@@ -263,24 +263,24 @@ class ClaudeMirror:
     # -- hooks --------------------------------------------------------------------------------------------------
 
     def hooks(self) -> dict[Any, list[Any]]:
-        """For `ClaudeAgentOptions.hooks`."""
+        """Return the hooks for `ClaudeAgentOptions.hooks`."""
         from claude_agent_sdk import HookMatcher
 
         events = {"UserPromptSubmit": self.on_prompt, "PostToolUse": self.on_tool_output, "PreCompact": self.on_compact}
         return {event: [HookMatcher(hooks=[hook])] for event, hook in events.items()}
 
     async def on_prompt(self, input: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """`UserPromptSubmit`: what the prompt asks about and the program's window no longer shows."""
+        """`UserPromptSubmit`: add originals that the prompt asks about and the program's window no longer shows."""
         text = await self._tried("could not recall anything for a prompt", self._recalled, input)
         return _output(input, {"additionalContext": text}) if text else {}
 
     async def on_tool_output(self, input: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """`PostToolUse`: an excerpt of a long output; the whole is kept first."""
+        """`PostToolUse`: keep a long output whole, and return an excerpt."""
         shortened = await self._tried("could not keep a tool's output; the model is shown all of it", self._cut, input)
         return {} if shortened is None else _output(input, {"updatedToolOutput": shortened["output"]})
 
     async def on_compact(self, input: Mapping[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        """`PreCompact`: a note in the session."""
+        """`PreCompact`: note the compaction in the session."""
         await self._tried("could not note a compaction", self._noted, input)
         return {}
 
@@ -346,9 +346,9 @@ class ClaudeMirror:
 
 
 def said_entries(entries: Sequence[Entry]) -> Iterator[SaidEntry | Entry]:
-    """What people, the model and tools said in lines of a main transcript; and lines that tell of a compaction.
+    """Yield the messages of people, the model and tools in lines of a main transcript, and the lines of compactions.
 
-    The program writes a line for each block of a model's message; lines of one message that follow one another are one.
+    The program writes one line per block of a model's message; consecutive lines of one message are joined.
 
     >>> lines = [{"type": "user", "uuid": "u", "message": {"role": "user", "content": "hi"}}]
     >>> [one.content for one in said_entries([*lines, {**lines[0], "uuid": "m", "isMeta": True}])]
@@ -392,7 +392,7 @@ def _said(entry: Entry) -> SaidEntry | None:
 
 
 def key_of(input: Mapping[str, Any]) -> dict[str, str]:
-    """The key of the main transcript that a hook was called in.
+    """Return the key of the main transcript in which a hook was called.
 
     >>> key_of({"session_id": "s", "transcript_path": "/srv/claude/projects/-srv-app/s.jsonl"})
     {'project_key': '-srv-app', 'session_id': 's'}
@@ -402,7 +402,7 @@ def key_of(input: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _project(project_key: str) -> str:
-    """A project's part of a name: itself where it is short and plain, else a digest."""
+    """Return the project's part of a name: the key itself if it is short and plain, else a digest."""
     if _PLAIN_PROJECT.fullmatch(project_key):
         return project_key
     return "~" + hashlib.sha256(project_key.encode("utf-8", "surrogatepass")).hexdigest()[:24]
@@ -422,7 +422,7 @@ def _blocks(content: list[Any] | str) -> list[Any]:
 
 
 def _mapped(value: Any, shown: Callable[[str], str]) -> Any:
-    """An output of the same shape, its texts as they are shown."""
+    """Return an output of the same shape, with its texts mapped by `shown`."""
     if isinstance(value, str):
         return shown(value)
     if isinstance(value, list):
@@ -433,14 +433,14 @@ def _mapped(value: Any, shown: Callable[[str], str]) -> Any:
 
 
 def _restored(content: Any, texts: Sequence[Sequence[str]]) -> Any:
-    """The content of a tool result with the whole texts in place of their excerpts."""
+    """Return the content of a tool result with the whole texts in place of their excerpts."""
     texts_of = (
         [content]
         if isinstance(content, str)
         else [block.get("text") for block in content or () if isinstance(block, dict)]
     )
     if not all(any(short in text for text in texts_of if isinstance(text, str)) for short, _ in texts):
-        return "\n".join(whole for _, whole in texts)  # the program wrote them otherwise, with line numbers for one
+        return "\n".join(whole for _, whole in texts)  # the program changed the excerpts, as by line numbers
 
     def whole(text: str) -> str:
         for short, original in texts:

@@ -1,28 +1,28 @@
-"""`wrap(client, store)`: a client of OpenAI or Anthropic whose calls are shown bounded envelopes of long sessions.
+"""`wrap(client, store)`: a client of OpenAI or Anthropic whose calls send bounded envelopes of long sessions.
 
     client = wrap(OpenAI(), store, budgets=Budgets(dynamic_tokens=4000))
     with conversation("chat-1", tenant="acme", principal="ada"):
         client.chat.completions.create(model="gpt-4o", messages=the_whole_history)
 
-What comes back is a client of the same class with the same options: streaming, helpers, raw responses, retries and
-timeouts work as before. Calls of ``chat.completions``, ``responses`` and Anthropic's ``messages`` (beta too) are taken;
-all other requests pass through untouched. In those, messages, system texts and tools are replaced by the envelope's, in
-the provider's own form; every other field stays as it is.
+The result is a client of the same class with the same options: streaming, helpers, raw responses, retries and timeouts
+work as before. It changes calls of ``chat.completions``, ``responses`` and Anthropic's ``messages`` (beta too); all
+other requests pass through unchanged. In those calls, the envelope replaces messages, system texts and tools, in the
+provider's own form; every other field stays as it is.
 
-One call of the SDK is one build, whatever it takes: attempts after the first send the bytes of the first. An answer is
-kept once it is complete (a stream's at its end; one that broke off is not kept: the next history says what the caller
-made of it). Usage corrects the estimates. The bytes that were sent are audited. `on_call` is told of each call.
+One call of the SDK is one build, however many attempts it takes: later attempts send the bytes of the first. An answer
+is kept once it is complete (a stream's at its end; a stream that broke off is not kept, because the next history shows
+how the caller continued). Usage corrects the estimates. The sent bytes are audited. `on_call` receives each call.
 
-Where a Responses call leaves its history to the provider (`previous_response_id`, `conversation`) or to a template
-(`prompt` alone), there is nothing to build from: it is sent as it is, and a warning says so once. So is a request that
-ours failed for, with a warning each time, unless `on_error="raise"`.
+A Responses call may leave its history to the provider (`previous_response_id`, `conversation`) or to a template
+(`prompt` alone). It is then sent unchanged, because there is nothing to build from, and one warning says so. A request
+whose build failed is sent unchanged as well, with a warning each time, unless `on_error="raise"`.
 
-OpenAI's client is given an HTTP client around its own (`httpx2`): what signs or hooks requests there sees the final
-bytes. Anthropic's is given a middleware, which stands before whatever signs requests for clouds; of Bedrock's binary
-streams the answer is not read, and the next history brings it.
+OpenAI's client gets an HTTP client around its own (`httpx2`), so code that signs or hooks requests there sees the final
+bytes. Anthropic's client gets a middleware, which runs before the signing for clouds. The answer in Bedrock's binary
+streams is not read; the next history contains it.
 
-Raises `InputError` for what is no such client, one that is wrapped already, and a call for which no session is named;
-ImportError where neither SDK is installed, when `wrap` is called. An `InputError` about a call (an invalid message,
+Raises `InputError` for another kind of client, for a wrapped client, and for a call without a named session;
+ImportError if neither SDK is installed, when `wrap` is called. An `InputError` about a call (an invalid message,
 a tool schema without a name) is raised from the call itself, with its full text.
 """
 
@@ -52,11 +52,11 @@ def wrap(
     principal: str | None = None,
     **options: Unpack[ConversationOptions],
 ) -> ClientT:
-    """A client like this one, whose calls belong to sessions of the store; see the module.
+    """Return a client like this one whose calls belong to sessions of the store; see the module.
 
-    `session` with `tenant` and `principal` names one for all calls; without it each stands inside a
-    `with conversation("chat-1"):`, which also goes before it. `options` are those of `Conversations`: `budgets` or
-    `builder`, `profile`, `tools`, `on_error`, `on_call`. Clients may share some: given in place of the store.
+    `session` with `tenant` and `principal` names one session for all calls. Without it, each call needs a surrounding
+    `with conversation("chat-1"):`, which also takes precedence. `options` are those of `Conversations`: `budgets` or
+    `builder`, `profile`, `tools`, `on_error`, `on_call`. Clients may share `Conversations` given as `store`.
     """
     try:
         from .sdk_clients import wrapped

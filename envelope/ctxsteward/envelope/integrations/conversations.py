@@ -1,36 +1,36 @@
-"""`Conversations`: what every adapter does around a model call of somebody else's loop.
+"""`Conversations`: the steps of every adapter around a model call in another framework's loop.
 
 An adapter turns its framework's history into wire dicts (OpenAI chat or Anthropic messages; Responses items go through
-`render.openai_responses.messages_of_items`), and does three things around each call of the model:
+`render.openai_responses.messages_of_items`), and takes three steps around each call of the model:
 
     conversations = Conversations.of(store, **options)          # once; `store` may be Conversations that are shared
     call = conversations.prepare(ConversationName("chat-1"), history, system=…, tools=…, model="gpt-4o")
-    if call is None:                                     # ours failed, and a warning said so
+    if call is None:                                     # the build failed, with a warning
         …                                                # send the framework's own request, unchanged
     request = call.render("openai-chat")                 # {"messages": […], "tools": […]}: put it in place of theirs
     conversations.finish(call, [answer], usage=usage, sent=request, provider="openai-chat")
 
 `prepare` opens the session (sessions stay open in a bounded cache), takes the request's system texts and tools as the
 operator's head, lets the session follow the history, and builds. Leading system and developer messages of a history
-are head, too. `finish` lets the session follow the history again with the answer behind it, calibrates by the usage,
-compares what was sent with the envelope, and calls `on_call`. Call it once an answer is complete; where a stream was
-aborted or the model failed, call it without answers, or not at all: the next history says how things went on. Build
-once per call: keep `call` over retries, and send what it rendered again.
+belong to the head, too. `finish` lets the session follow the history again with the answer appended, calibrates by the
+usage, compares the sent request with the envelope, and calls `on_call`. Call it once an answer is complete. If a stream
+was aborted or the model failed, call it without answers, or not at all: the next history shows how things continued.
+Build once per call: keep `call` over retries, and send its rendering again.
 
 Neither raises for a failure of ours, unless `on_error="raise"`: a caller's request never fails because of us. A mistake
 of the caller raises `InputError` with its full text in any case: an option of a wrong type when it is given, no session
 named, an invalid message or tool schema. Sending the whole history instead would hide it at every call.
 
-What was erased is never sent again, whatever the caller still holds: a conversation or a person that was forgotten is
-skipped, the rest is built, and a finding (`erased_skipped`) and a warning say how many messages that were. Of a
-forgotten conversation nothing more is kept; a call that says nothing beyond it raises `Erased`.
+Erased messages are never sent again, even if the caller still has them. Messages of a forgotten conversation or person
+are skipped, the rest is built, and a finding (`erased_skipped`) and a warning give their number. Nothing more is kept
+of a forgotten conversation; a call without any other message raises `Erased`.
 
 Both block for some milliseconds (a build, an fsync). Async adapters: ``await asyncio.to_thread(conversations.prepare,
 …)``. Threads and tasks may share one `Conversations`; calls of one conversation build one after the other.
 
-Sessions are the application's to name (`ConversationName`, or `with conversation("chat-1"):` around a call). Nothing is
-guessed: a call for which none is named raises `InputError` (`named_conversation`). A turn costs a digest of the history
-that was handed over and the work on what is new, however old the session is.
+The application names sessions (`ConversationName`, or `with conversation("chat-1"):` around a call). Nothing is
+guessed: a call without a named session raises `InputError` (`named_conversation`). A turn costs a digest of the
+history that was handed over and the work on its new messages, however old the session is.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ from .builder_cache import BuilderCache
 from .session_call import SessionCall
 
 MAX_OPEN = 1000
-"""Sessions that stay open; another one is opened again from its newest compaction."""
+"""Number of sessions that stay open. Another one is opened again from its newest compaction."""
 FORKS_IN_ROW = 2
-"""Calls that make a fork each, before a warning: one that does was edited, or asked again."""
+"""Consecutive calls that each make a fork, before a warning. A single one was edited, or asked again."""
 OnError = Literal["fallback", "raise"]
 _SAYS_NUMBERS = (BudgetExceeded, WindowExceeded, TokenizerUnavailable)
-"""Errors whose text names sections, models and numbers; texts of others may name a session, or quote a message."""
+"""Errors whose text names sections, models and numbers; other errors' texts may name a session or quote a message."""
 _ONE_MESSAGE_EACH = (
     "calls hand over one message each and nothing of what was said before. Where these are conversations of their own, "
     'name each: `with conversation("chat-1"):` around its calls; where they are one, hand over its whole history at '
@@ -87,12 +87,12 @@ _log = logging.getLogger("ctxsteward.envelope.integrations")
 
 
 class ConversationName(NamedTuple):
-    """Which session a call belongs to, in the application's own words."""
+    """The session that a call belongs to, as the application names it."""
 
     id: str
     tenant: str = "default"
     principal: str | None = None
-    """Who its user messages are by."""
+    """Author of its user messages."""
 
 
 _CURRENT: ContextVar[ConversationName | None] = ContextVar("ctxsteward_conversation", default=None)
@@ -100,9 +100,9 @@ _CURRENT: ContextVar[ConversationName | None] = ContextVar("ctxsteward_conversat
 
 @contextmanager
 def conversation(id: str, *, tenant: str = "default", principal: str | None = None) -> Iterator[ConversationName]:
-    """Calls of the model inside belong to this session: in this thread or task, and in the tasks made there.
+    """Assign calls of the model inside to this session: in this thread or task, and in tasks started there.
 
-    Raises `InputError` for what is no name.
+    Raises `InputError` for an invalid name.
     """
     name = checked_conversation(ConversationName(id, tenant, principal))
     token = _CURRENT.set(name)
@@ -113,12 +113,12 @@ def conversation(id: str, *, tenant: str = "default", principal: str | None = No
 
 
 def current_conversation() -> ConversationName | None:
-    """What `conversation` names here."""
+    """Return the name that the surrounding `conversation` gives, or None."""
     return _CURRENT.get()
 
 
 def named_conversation(default: ConversationName | None = None) -> ConversationName:
-    """What `conversation` names here, else the default; raises `InputError` where there is neither."""
+    """Return the name that the surrounding `conversation` gives, else the default; else raise `InputError`."""
     name = _CURRENT.get() or default
     if name is None:
         hint = 'write `with conversation("chat-1"):` around the call, or name one session for all with session="chat-1"'
@@ -128,15 +128,15 @@ def named_conversation(default: ConversationName | None = None) -> ConversationN
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class PreparedCall(SessionCall):
-    """A call of the model in somebody else's loop."""
+    """A call of the model in another framework's loop."""
 
     name: ConversationName
     history: Sequence[object]
-    """As it was followed: without the leading system messages."""
+    """The history that was followed: without the leading system messages."""
 
 
 def checked_conversation(name: ConversationName) -> ConversationName:
-    """The name, if a session can have it; raises `InputError`."""
+    """Return the name if it is valid for a session; else raise `InputError`."""
     checked_name("session", name.id)
     checked_name("tenant", name.tenant)
     check_meta(NewMessage(message=None, principal=name.principal))
@@ -144,7 +144,7 @@ def checked_conversation(name: ConversationName) -> ConversationName:
 
 
 class OpenConversation:
-    """A session that is open, and the head it was told last."""
+    """An open session, and its last head."""
 
     def __init__(self, root: Session) -> None:
         self.root: Session = root
@@ -152,20 +152,20 @@ class OpenConversation:
         self.told: tuple[bytes, SessionHead] | None = None
         self.calls: int = 0
         self.forks: int = 0
-        """That histories of this conversation had made at the last call."""
+        """Forks that histories of this conversation had made at the last call."""
         self.forks_in_row: int = 0
-        """Calls in a row that made one."""
+        """Consecutive calls that made a fork."""
         self._warned: set[str] = set()
 
     def is_new(self, kind: str) -> bool:
-        """Whether nobody was warned of this kind of finding here yet."""
+        """Return whether there was no warning of this kind of finding here yet."""
         is_new = kind not in self._warned
         self._warned.add(kind)
         return is_new
 
 
 class ConversationOptions(TypedDict, total=False):
-    """Options of `Conversations`, which adapters hand on."""
+    """Options of `Conversations`, which adapters pass on."""
 
     builder: EnvelopeBuilder | None
     budgets: Budgets | None
@@ -177,7 +177,7 @@ class ConversationOptions(TypedDict, total=False):
 
 
 class Conversations:
-    """The sessions of a store behind an adapter."""
+    """Sessions of a store, for an adapter."""
 
     def __init__(
         self,
@@ -193,8 +193,8 @@ class Conversations:
     ) -> None:
         """`builder` builds for all models; without it each has one, with `budgets` (default: scaled to its window).
 
-        `tools`: the model may search and read what left the window (`model_tools`); whoever runs its calls answers them
-        with `answer_tool`. `on_call` is told of each finished call.
+        `tools`: the model may search and read older messages (`model_tools`); the code that runs its calls
+        answers them with `answer_tool`. `on_call` receives each finished call.
         """
         if not isinstance(store, Store):
             raise InputError(f'store is {type(store).__name__}; pass open_store("file:./.ctxsteward")')
@@ -222,14 +222,14 @@ class Conversations:
         self._builders = BuilderCache()
         self._open: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
         self._aside: OrderedDict[tuple[str, str], OpenConversation] = OrderedDict()
-        """Of conversations that were forgotten: sessions in memory, for the call that is under way."""
+        """In-memory sessions of forgotten conversations, for the call under way."""
         self.lock: Lock = forking.lock()
-        """Held for moments, by adapters too."""
+        """Held for moments only, by adapters too."""
         self._said: set[str] = set()
 
     @classmethod
     def of(cls, store: SessionSource, **options: Unpack[ConversationOptions]) -> Conversations:
-        """Those of this store; adapters may share some, which have their options already."""
+        """Return the `Conversations` of this store. Shared ones, given in its place, already have their options."""
         if not isinstance(store, Conversations):
             return cls(store, **options)
         if options:
@@ -248,12 +248,12 @@ class Conversations:
         model: str | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> PreparedCall | None:
-        """What the model is to be shown of this history; None where ours failed: send the caller's own request.
+        """Return the call with an envelope of this history; None (send the caller's own request) if the build failed.
 
-        Raises `InputError` for what the caller got wrong.
+        Raises `InputError` for mistakes of the caller.
 
         `messages` are wire dicts, SDK objects or `NewMessage`s; `system` and `tools` are the request's. `notes` are
-        what the framework keeps of its plan: each is set where it says something else than before.
+        parts of the framework's plan, each set if it differs from before.
         """
         try:
             leading, history = split_head(messages)
@@ -271,9 +271,9 @@ class Conversations:
     def _after_erasure(
         self, name: ConversationName, history: Sequence[object], gone: Erased
     ) -> tuple[OpenConversation, list[object]]:
-        """A session in memory for a conversation that was forgotten, and what the history says beyond that.
+        """Return an in-memory session for a forgotten conversation, and the messages of the history after it.
 
-        Its name stays burned, so nothing of this call is kept. Raises `Erased` where nothing is left to be sent.
+        Its name stays blocked, so nothing of this call is kept. Raises `Erased` if no message is left to send.
         """
         with self.lock:
             open_before = self._open.get((name.tenant, name.id))
@@ -332,7 +332,7 @@ class Conversations:
     def _tell_of_call(
         self, opened: OpenConversation, name: ConversationName, history: Sequence[object], envelope: Envelope
     ) -> None:
-        """Log the first call of a conversation, and warn of what a caller should not do."""
+        """Log the first call of a conversation, and warn of mistaken uses."""
         if opened.calls == 1:
             tokens = int(envelope.metrics["prompt_tokens"])
             _log.info(
@@ -351,11 +351,11 @@ class Conversations:
             _log.warning("conversation %r is kept in a new fork at every call: %s", name.id, why)
 
     def own_tools(self, provider: Provider) -> tuple[Wire, ...]:
-        """What the model is offered beside the request's tools, as this provider takes it."""
+        """Return our own tools for the model, besides the request's, in this provider's form."""
         return model_tools(provider) if self._own_tools else ()
 
     def builder(self, model: str | None) -> EnvelopeBuilder:
-        """What builds for this model."""
+        """Return the builder for this model."""
         return self._builder or self._builders.of(model, self.budgets)
 
     def _opened(self, name: ConversationName) -> OpenConversation:
@@ -373,7 +373,7 @@ class Conversations:
         return opened
 
     def _head(self, opened: OpenConversation, system: list[str | Wire], tools: list[Wire]) -> SessionHead:
-        """The request's system texts and tools, checked; known again by a digest of what was handed over."""
+        """Return the request's system texts and tools, checked; a digest of the input recognises unchanged ones."""
         digest = handed_bytes([system, tools])
         if opened.told is None or opened.told[0] != digest:
             opened.told = digest, head_of(None, system, tools)
@@ -390,7 +390,7 @@ class Conversations:
         sent: object = None,
         provider: Provider | None = None,
     ) -> None:
-        """Once the answer is complete: keep it, learn from the usage, audit what was sent (a request's arguments)."""
+        """Keep the complete answer, learn from the usage, and audit the sent request (its arguments)."""
         if usage is not None:
             call.usage = usage
         call.sent = sent
@@ -416,49 +416,49 @@ class Conversations:
                 said = [*call.history, *answers]
                 opened.standing = opened.root.follow(said, principal=call.name.principal, forgotten="draft")
         except Erased:
-            return  # the conversation was forgotten: nothing more of it is kept
+            return  # nothing more is kept of a forgotten conversation
 
     def fall_back(self, what: str, error: Exception) -> None:
-        """Before the call: raise what the caller got wrong; of a failure of ours, say that the call goes on without."""
-        if isinstance(error, (InputError, Erased)):  # the caller's own request would send what was erased
+        """Raise a mistake of the caller; warn of a failure of ours, and that the call goes on without a build."""
+        if isinstance(error, (InputError, Erased)):  # the caller's own request would send erased messages
             raise error
         self.failed(what, error)
 
     def failed(self, what: str, error: Exception) -> None:
-        """A failure of ours: raised, or told to the log, without what was said."""
+        """Raise a failure of ours, or log it without any text of the conversation."""
         if self.on_error == "raise":
             raise error
         why = f"{type(error).__name__}: {error}" if isinstance(error, _SAYS_NUMBERS) else type(error).__name__
         _log.warning("%s: %s", what, why, exc_info=error if _log.isEnabledFor(logging.DEBUG) else None)
 
     def say_once(self, text: str) -> None:
-        """Warn of what is the same for many calls."""
+        """Warn once of a cause common to many calls."""
         if text not in self._said:
             self._said.add(text)
             _log.warning(text)
 
-    # -- what tools ask -----------------------------------------------------------------------------------------
+    # -- for the model's tools ----------------------------------------------------------------------------------
 
     def root(self, name: ConversationName) -> Session:
-        """The session of that name, which follows all its histories. Raises what `Store.session` raises."""
+        """Return the session of that name, which follows all its histories. Raises the errors of `Store.session`."""
         return self._opened(name).root
 
     def standing(self, name: ConversationName) -> Session:
-        """The session as its newest call left it: what functions of tools read. Raises what `Store.session` raises."""
-        aside = self._aside.get((name.tenant, name.id))  # of a conversation that was forgotten
+        """Return the session after its newest call, for functions of tools. Raises the errors of `Store.session`."""
+        aside = self._aside.get((name.tenant, name.id))  # in-memory session of a forgotten conversation
         return (self._opened(name) if aside is None else aside).standing
 
     def answer_tool(self, name: ConversationName, tool: str, arguments: str | Mapping[str, Any]) -> str | None:
-        """The result of a model's call of `search_context` or `resolve_reference`; None: another tool."""
+        """Return the result of a model's call of `search_context` or `resolve_reference`; None for another tool."""
         return answer_call(self.standing(name), tool, arguments)
 
 
 SessionSource = Store | Conversations
-"""Where an adapter's sessions are: a store, or what several adapters share of one."""
+"""The source of an adapter's sessions: a store, or `Conversations` that several adapters share."""
 
 
 def split_head(messages: Sequence[object]) -> tuple[list[str | Wire], list[object]]:
-    """The texts of the leading system and developer messages, and what is behind them.
+    """Return the texts of the leading system and developer messages, and the messages after them.
 
     >>> split_head([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}])
     (['Be brief.'], [{'role': 'user', 'content': 'hi'}])
@@ -473,14 +473,14 @@ def split_head(messages: Sequence[object]) -> tuple[list[str | Wire], list[objec
 
 
 def _plain_text(block: str | Wire) -> str | Wire:
-    """A text block in whichever form the endpoint has it; another one as it is, for the head to refuse."""
+    """Return an endpoint's text block as a plain one. Another block stays unchanged, and the head refuses it."""
     if isinstance(block, dict) and block.get("type") in ("input_text", "output_text") and "text" in block:
         return {"type": "text", "text": block["text"]}
     return block
 
 
 def take_head(session: Session, head: SessionHead) -> None:
-    """Let a session go on under these system texts and tools, with a finding where they replace others."""
+    """Continue a session under these system texts and tools, with a finding if they replace others."""
     now = session.state.head
     wanted = replace(now, system=head.system, tools=head.tools)
     if wanted == now:
@@ -496,9 +496,9 @@ def take_head(session: Session, head: SessionHead) -> None:
 
 
 def handed_bytes(value: object) -> bytes:
-    """What was handed over as bytes: equal ones mean equal values."""
+    """Return the input as bytes; equal bytes mean equal values."""
     try:
-        return marshal.dumps(value, 2)  # type: ignore[arg-type]  # what it cannot take is a ValueError
+        return marshal.dumps(value, 2)  # type: ignore[arg-type]  # other types raise ValueError
     except ValueError:
         return json.dumps(value, sort_keys=True, default=repr).encode("utf-8", "surrogatepass")
 

@@ -1,13 +1,13 @@
-"""`EntryLog`: what a framework keeps for itself, kept for it as it came. No model is shown it.
+"""`EntryLog`: a framework's own records, kept unchanged. No model sees them.
 
     log = EntryLog(store, "chat-1/history")
     log.append([message.to_dict()], ids=[None], principal="ann")
     log.read()                                            # all of them, oldest first
 
-An entry is a JSON object, in the log as text: any depth, half surrogates and unknown fields come back deep-equal.
-The entries are messages of a session of their own, ``ID~entries``. So they are as durable as a conversation, drained,
-moved to other machines, and forgotten by session and by principal; and the steward passes them by (`ENTRIES_ORIGIN`).
-Raises what `Session.extend` raises; `read` also `Damaged`, `Erased`.
+An entry is a JSON object, logged as text: any depth, half surrogates and unknown fields come back deep-equal.
+The entries are messages of a separate session, ``ID~entries``. So they are as durable as a conversation, and are
+drained, moved to other machines, and forgotten by session and by principal. The steward skips them (`ENTRIES_ORIGIN`).
+Raises the errors of `Session.extend`; `read` also `Damaged`, `Erased`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ..tokens.tokenizer import Counter
 
 ENTRIES_SUFFIX = "~entries"
 ENTRIES_ORIGIN = "entries"
-"""Of the messages of such a session, by which the steward knows that nobody said them."""
+"""Origin of the messages of such a session, by which the steward recognises that nobody said them."""
 MAX_OPEN = 1000
 T = TypeVar("T")
 
 
 class NoTokens:
-    """Of what no model is shown."""
+    """A tokenizer for text that no model sees: every text has 0 tokens."""
 
     name = "none"
 
@@ -41,10 +41,10 @@ class NoTokens:
 
 
 class EntryLog:
-    """What a framework keeps for itself, kept for it: JSON objects in order, deep-equal as they came.
+    """A framework's own records: JSON objects in order, deep-equal when read.
 
-    They lie in a session of their own, ``ID~entries``, that no model is shown and that is forgotten, drained and moved
-    like any other. The same id twice is the same entry. Calls block for a journal write; threads may share one.
+    They are kept in a separate session, ``ID~entries``, which no model sees, and which is forgotten, drained and moved
+    like any other. The same id twice is the same entry. Calls block for a journal write; threads may share a log.
     """
 
     def __init__(self, store: Store, id: str, *, tenant: str = "default") -> None:
@@ -61,7 +61,7 @@ class EntryLog:
         ts: str | None = None,
         principal: str | None = None,
     ) -> None:
-        """Keep these behind the others; `ids` are one for each, `ts` is when they came, `principal` whose they are."""
+        """Append entries with one id each; `ts` is their time of arrival, `principal` the person they belong to."""
         if entries:
             session = self._opened()
             session.extend(
@@ -76,7 +76,7 @@ class EntryLog:
             )
 
     def read(self, kind: str = "entry") -> list[Any] | None:
-        """All of a kind, oldest first, without those that were forgotten; None where nothing was ever kept.
+        """Return all entries of a kind, oldest first, without forgotten ones; None if nothing was ever appended.
 
         Raises `Damaged`, `Erased`.
         """
@@ -88,10 +88,10 @@ class EntryLog:
         return [json.loads(block["json"]) for block in kept if block["type"] == kind]
 
     def last_ts(self) -> str | None:
-        """When the newest entry came; None: there is none, or it does not say."""
+        """Return the time of the newest entry; None if there is no entry, or it has no time."""
         key = SessionKey(self._tenant, self.id)
         if not self._store.journal.length(key) and self._store.exists(self.id, tenant=self._tenant):
-            self._store.at(self._tenant, self.id)  # brings it here
+            self._store.at(self._tenant, self.id)  # fetches the session to this machine
         length = self._store.journal.length(key)
         for record in self._store.journal.read(key, max(0, length - 1), length):
             ts = json.loads(record.body).get("ts")
@@ -99,7 +99,7 @@ class EntryLog:
         return None
 
     def find(self, id: str) -> Any | None:
-        """The entry that was kept under this id."""
+        """Return the entry with this id, or None."""
         entry = self._opened().replica.by_id(id)
         return None if entry is None or entry.event.erased else json.loads(entry.message.wire["content"][0]["json"])
 
@@ -110,7 +110,7 @@ class EntryLog:
 
 
 def kept_open(cache: OrderedDict[str, T], name: str, make: Callable[[], T]) -> T:
-    """What is open under this name, among the `MAX_OPEN` that were asked for last; else made."""
+    """Return the value under this name from the `MAX_OPEN` most recently used ones; else make it."""
     value = cache.pop(name, None)
     value = cache[name] = make() if value is None else value
     if len(cache) > MAX_OPEN:

@@ -1,18 +1,18 @@
-"""LangChain: middleware of `create_agent` (and deepagents) that shows the model a bounded view of the whole history.
+"""LangChain: middleware of `create_agent` (and deepagents) that gives the model a bounded view of the whole history.
 
     agent = create_agent("openai:gpt-4o", tools, checkpointer=…, middleware=[CtxstewardMiddleware(store)])
 
-The state keeps every message as it is; what the model is handed goes through `request.override`. A message that is
-shown as it was is the very object of the state; one that is shortened is a copy. What the state no longer has (another
-middleware summarized it away) is made again out of the log, with its content blocks as they came.
+The state keeps every message unchanged; `request.override` passes the view to the model. A message that is shown whole
+is the state's own object; a shortened one is a copy. A message that the state no longer has (because another
+middleware summarized it) is rebuilt from the log, with its content blocks unchanged.
 
-In the log a message is an OpenAI chat dict. Its content blocks are verbatim, thinking and signatures included; one that
-no wire has is an opaque block of type ``langchain``. What a provider's adapter needs beside them (`additional_kwargs`,
-and which provider wrote it) stands in the field ``langchain``, which no provider is sent. Ids and usage stay
-LangChain's own.
+In the log a message is an OpenAI chat dict. Its content blocks are verbatim, thinking and signatures included; a block
+without a wire form is an opaque block of type ``langchain``. Other data that a provider's adapter needs
+(`additional_kwargs`, and the provider that wrote the message) is in the field ``langchain``, which no provider is sent.
+Ids and usage stay LangChain's own.
 
-The session is the thread's (`configurable.thread_id`), and an agent's own where it has a name: sub-agents share their
-caller's thread. Raises `InputError` where neither a thread nor a session is named.
+The session is the thread's (`configurable.thread_id`). A named agent has its own, because sub-agents share their
+caller's thread. Raises `InputError` if neither a thread nor a session is named.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .conversations import (
 )
 
 FIELD = "langchain"
-"""Of a wire dict: what LangChain keeps beside a message. Of a block: one that no wire has."""
+"""Field of a wire dict for LangChain's other data; also the type of a block without a wire form."""
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 _CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call"))
 _REASONING = frozenset(("thinking", "redacted_thinking", "reasoning"))
@@ -53,12 +53,12 @@ _ADAPTER_METADATA = ("model_provider", "output_version")
 
 
 class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Each model call of an agent sees an envelope of its thread."""
+    """Sends an envelope of the agent's thread with each model call."""
 
     def __init__(
         self, store: SessionSource, *, session: str | None = None, model_tools: bool = False, **options: Any
     ) -> None:
-        """`session` names one for all calls. `model_tools`: the model may search and read what left the window.
+        """`session` names one session for all calls. `model_tools`: the model may search and read older messages.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
@@ -69,7 +69,7 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """The model's answer to the bounded view."""
+        """Return the model's answer to the bounded view."""
         bounded, call = self._bounded(request, self._name())
         response = handler(bounded)
         self._finish(call, response)
@@ -78,7 +78,7 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """The same for async agents; ours works in a thread."""
+        """Do the same as `wrap_model_call` for async agents; the build runs in a thread."""
         bounded, call = await asyncio.to_thread(self._bounded, request, self._name())
         response = await handler(bounded)
         await asyncio.to_thread(self._finish, call, response)
@@ -94,7 +94,7 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
     def _bounded(
         self, request: ModelRequest[Any], name: ConversationName
     ) -> tuple[ModelRequest[Any], PreparedCall | None]:
-        """What goes to the model, and its call; without a call, ours failed and the request is the agent's own."""
+        """Return the request for the model, and its call; None and the agent's own request if the build failed."""
         try:
             wires = [wire_of(message) for message in request.messages]
             notes = {"todos": _todo_lines(request.state.get("todos"))}
@@ -138,15 +138,15 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 def _todo_lines(todos: Any) -> str:
-    """The agent's plan as a note."""
+    """Return the agent's plan as a note."""
     return "\n".join(f"[{todo.get('status')}] {todo.get('content')}" for todo in todos or ())
 
 
-# -- into the log ------------------------------------------------------------------------------------------------
+# -- messages to wire dicts --------------------------------------------------------------------------------------
 
 
 def wire_of(message: BaseMessage) -> Wire:
-    """A message as a wire dict.
+    """Convert a message to a wire dict.
 
     >>> wire_of(AIMessage("", tool_calls=[{"id": "c1", "name": "look", "args": {"at": 1}}]))["tool_calls"]
     [{'id': 'c1', 'type': 'function', 'function': {'name': 'look', 'arguments': '{"at": 1}'}}]
@@ -190,7 +190,7 @@ def _content(content: str | list[str | dict[Any, Any]], role: str, called: set[s
 
 
 def _is_call(block: Any, called: set[str]) -> bool:
-    """Whether a block says again what is in `tool_calls`."""
+    """Return whether a block repeats a call of `tool_calls`."""
     if not isinstance(block, dict) or block.get("type") not in _CALL_BLOCKS:
         return False
     return bool({block.get("id"), block.get("call_id")} & called)
@@ -209,15 +209,15 @@ def _block(block: Any, role: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON; what has no JSON is shown as text."""
+    """Return a value as JSON; values without a JSON form become text."""
     return json.loads(json.dumps(value, default=str))
 
 
-# -- out of it ---------------------------------------------------------------------------------------------------
+# -- wire dicts to messages --------------------------------------------------------------------------------------
 
 
 def messages_of(call: PreparedCall, sources: Mapping[str, BaseMessage]) -> list[Any]:
-    """The view of a call; `sources` are the agent's own messages, by the text of their wire dict."""
+    """Return the view of a call; `sources` are the agent's own messages, by the text of their wire dict."""
 
     def say(step: MessageStep) -> list[Any]:
         wire = step.entry.message.wire
@@ -236,7 +236,7 @@ def messages_of(call: PreparedCall, sources: Mapping[str, BaseMessage]) -> list[
 
 
 def _altered(wire: Wire) -> Wire:
-    """Without what holds only for what the provider said itself: its reasoning, and ids of the answer."""
+    """Return the wire without fields that are valid in the provider's own answer only: its reasoning and ids."""
     content = wire.get("content")
     if isinstance(content, list):
         content = [block for block in content if isinstance(block, str) or block.get("type") not in _REASONING]
@@ -244,7 +244,7 @@ def _altered(wire: Wire) -> Wire:
 
 
 def message_from(wire: Wire, calls: Sequence[tuple[str, str, str]] = ()) -> BaseMessage:
-    """A wire dict as a message, with these calls."""
+    """Convert a wire dict to a message with these calls."""
     content = wire.get("content") or ""
     if isinstance(content, list):
         content = [
@@ -296,7 +296,7 @@ def _head_texts(message: SystemMessage | None) -> list[str]:
 
 
 def _system_message(own: SystemMessage | None, texts: list[str]) -> SystemMessage | None:
-    """The agent's own where it says all of the head; else with what our profile says before it."""
+    """Return the agent's own message if it contains the whole head; else put the rest of our profile before it."""
     theirs = _head_texts(own)
     ours = [text for text in texts if text not in theirs]
     if not ours:

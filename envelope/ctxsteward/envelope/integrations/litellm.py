@@ -1,25 +1,25 @@
-"""LiteLLM: a callback that gives its calls built contexts, in its SDK and in its proxy, which speaks to any language.
+"""LiteLLM: a callback that builds the contexts of calls, in its SDK and in its proxy, which serves any language.
 
     handler = session_handler(open_store("file:./.ctxsteward"), budgets=Budgets(dynamic_tokens=4000))
     litellm.callbacks = [handler]
     await litellm.acompletion(model="gpt-4o", messages=history, metadata={"session_id": "chat-1"})
     handler.completion(model="gpt-4o", messages=history, metadata={"session_id": "chat-1"})   # its sync calls: so
 
-In a proxy's config ``litellm_settings: callbacks`` holds ``ctxsteward.envelope.integrations.litellm.proxy_handler``.
-The store is then named by ``CTXSTEWARD_STORE`` in the environment, with ``CTXSTEWARD_JOURNAL`` and
-``CTXSTEWARD_MASTER_KEY`` where the command line would take them, and ``CTXSTEWARD_DYNAMIC_TOKENS`` for the budget.
-Nothing else here reads the environment.
+In a proxy's config, set ``litellm_settings: callbacks`` to ``ctxsteward.envelope.integrations.litellm.proxy_handler``.
+The environment variable ``CTXSTEWARD_STORE`` then names the store; ``CTXSTEWARD_JOURNAL`` and
+``CTXSTEWARD_MASTER_KEY`` correspond to options of the command line, and ``CTXSTEWARD_DYNAMIC_TOKENS`` is the budget.
+Nothing else in this module reads the environment.
 
-Taken are async chat completions, responses and Anthropic messages, also of a `Router`: the hook runs at each attempt at
-a deployment, with the same history, and so builds the same request. LiteLLM has no such hook for sync calls; those go
-through `SessionHandler.completion`, or as they are. The answer is kept when LiteLLM reports success, a stream's at its
-end. LiteLLM translates what it sends: the bytes are not audited.
+It handles async chat completions, responses and Anthropic messages, also of a `Router`. The hook runs at each attempt
+at a deployment, with the same history, and so builds the same request. LiteLLM has no such hook for sync calls; they go
+through `SessionHandler.completion`, or unchanged. The answer is kept when LiteLLM reports success, a stream's at its
+end. The bytes are not audited, because LiteLLM translates what it sends.
 
-Which session: in the SDK `conversation(…)` around the call, else `metadata.session_id`, else `litellm_session_id`. In a
-proxy the header ``x-ctxsteward-session``, else the same two; the tenant is the team of the API key, else its hash, and
-nothing that a client sends changes that. A call that names none goes as it is, and a warning says so once.
+The session in the SDK is that of `conversation(…)` around the call, else `metadata.session_id`, else
+`litellm_session_id`. In a proxy it is the header ``x-ctxsteward-session``, else these two. The tenant is the team of
+the API key, else its hash, and no client can change it. A call without a session is sent unchanged, with one warning.
 
-Raises `InputError` where LiteLLM is not installed, or the proxy's store is not named.
+Raises `InputError` if LiteLLM is not installed, or the proxy's store is not named.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ KINDS = {
     "aresponses": ENDPOINTS["openai-responses"],
     "anthropic_messages": ENDPOINTS["anthropic"],
 }
-"""By LiteLLM's type of call: the form of its request."""
+"""LiteLLM's type of call → form of its request."""
 SESSION_HEADER = "x-ctxsteward-session"
 STORE_VARIABLE, JOURNAL_VARIABLE = "CTXSTEWARD_STORE", "CTXSTEWARD_JOURNAL"
 KEY_VARIABLE, BUDGET_VARIABLE = "CTXSTEWARD_MASTER_KEY", "CTXSTEWARD_DYNAMIC_TOKENS"
@@ -78,12 +78,12 @@ _UNNAMED = (
 
 
 class SessionHandler:
-    """What LiteLLM calls; made by `session_handler`, as a `CustomLogger`."""
+    """Hooks that LiteLLM calls. `session_handler` makes it, as a `CustomLogger`."""
 
     conversations: Conversations
 
     async def async_pre_call_hook(self, user_api_key_dict: Any, cache: Any, data: Wire, call_type: str) -> Wire:
-        """In a proxy, before routing: say whose session it is, by what the proxy knows and not by what is sent."""
+        """Set the session before routing in a proxy, from the proxy's own data and not from the client's."""
         bucket = data.get("litellm_metadata")
         if not isinstance(bucket, dict):
             bucket = data["metadata"] = data["metadata"] if isinstance(data.get("metadata"), dict) else {}
@@ -94,15 +94,15 @@ class SessionHandler:
         return data
 
     async def async_pre_call_deployment_hook(self, kwargs: Wire, call_type: Any) -> Wire | None:
-        """Before each attempt: put the built context in place of the caller's."""
+        """Replace the caller's context with the built one before each attempt."""
         kind, logged = getattr(call_type, "value", call_type), kwargs.get("litellm_logging_obj")
         if kind not in KINDS or getattr(logged, "call_type", kind) != kind:
-            return None  # another kind of call, or LiteLLM's own within one that was seen
+            return None  # another kind of call, or a call that LiteLLM makes within a handled one
         name = _named(kwargs)
         if name is None:
             self.conversations.say_once(_UNNAMED)
             return None
-        model = kwargs.get("model") or getattr(logged, "model", None)  # it may stand without a name
+        model = kwargs.get("model") or getattr(logged, "model", None)  # the name may be missing in the arguments
         built = await asyncio.to_thread(self._built, kind, name, {**kwargs, "model": model})
         if built is None:
             return None
@@ -111,18 +111,18 @@ class SessionHandler:
         return {**kwargs, **{key: value for key, value in built.body.items() if key != "model"}}
 
     async def async_log_success_event(self, kwargs: Wire, response_obj: Any, start_time: Any, end_time: Any) -> None:
-        """Once the answer is complete: keep it."""
+        """Keep the answer once it is complete."""
         call = kwargs.get(self._key)
         if isinstance(call, PreparedCall):
             await asyncio.to_thread(self._finish, call, str(kwargs.get("call_type")), response_obj)
 
     @property
     def _key(self) -> str:
-        """Under which LiteLLM carries our call: handlers of several stores may hear of one."""
+        """Key of our call in LiteLLM's data; it is per store, because several handlers may see one call."""
         return f"ctxsteward_call_{id(self.conversations)}"
 
     def completion(self, **arguments: Any) -> Any:
-        """``litellm.completion`` with a built context."""
+        """Call ``litellm.completion`` with a built context."""
         import litellm
 
         name = _named(arguments)
@@ -161,9 +161,9 @@ class SessionHandler:
 
 
 def answer_of(kind: str, response: Any) -> CompleteAnswer | None:
-    """What LiteLLM's response says, in the form in which its caller hands it back.
+    """Return LiteLLM's answer in the form in which its caller hands it back.
 
-    Of Anthropic messages it reports a translation: one with thinking is left for the next history to bring, whole.
+    For Anthropic messages LiteLLM reports a translation; one with thinking is left to the next, complete history.
     """
     body = response.model_dump(mode="json", exclude_none=True)
     if kind == "aresponses":
@@ -178,11 +178,11 @@ def answer_of(kind: str, response: Any) -> CompleteAnswer | None:
     return answer._replace(messages=tuple(kept))
 
 
-# -- whose session -------------------------------------------------------------------------------------------------
+# -- names of sessions ---------------------------------------------------------------------------------------------
 
 
 def _named(arguments: Wire) -> ConversationName | None:
-    """The session of a call: what a proxy's hook said of it, or the application."""
+    """Return the session of a call: the one set by a proxy's hook, or by the application."""
     for bucket in ("litellm_metadata", "metadata"):
         name = (arguments.get(bucket) or {}).get(_NAME)
         if isinstance(name, ConversationName):
@@ -207,18 +207,18 @@ def _header(data: Wire) -> str | None:
 
 
 def _name_of(key: Any, id: str) -> ConversationName:
-    """The session of this id of whoever the API key belongs to."""
+    """Return the session of this id for the owner of the API key."""
     team, hashed = getattr(key, "team_id", None), getattr(key, "api_key", None)
     tenant = f"team-{team}" if team else f"key-{hashed}" if hashed else "default"
     user = getattr(key, "end_user_id", None) or getattr(key, "user_id", None)
     return ConversationName(id, tenant, user)
 
 
-# -- made when they are asked for ----------------------------------------------------------------------------------
+# -- handlers, made on first use -----------------------------------------------------------------------------------
 
 
 def session_handler(store: Store | Conversations, **options: Unpack[ConversationOptions]) -> CustomLogger:
-    """A callback for ``litellm.callbacks``, a `SessionHandler`; `options` as for `Conversations`."""
+    """Return a callback for ``litellm.callbacks``, a `SessionHandler`; `options` as for `Conversations`."""
     try:
         from litellm.integrations.custom_logger import CustomLogger
     except ModuleNotFoundError:

@@ -1,20 +1,20 @@
-"""openai-agents: a durable `Session` over the log, and the filter that shows the model a bounded view of it.
+"""openai-agents: a durable `Session` over the log, and a filter that gives the model a bounded view of it.
 
     session = CtxstewardSession("chat-1", store)
     config = RunConfig(call_model_input_filter=session.bounded_input)
     await Runner.run(agent, "…", session=session, run_config=config, hooks=session.hooks)
 
-As a session it gives back every item as it came, ids and encrypted reasoning byte for byte. Nothing is ever deleted:
-`pop_item` and `clear_session` make the log's earlier state the current one, and what is added then goes into a fork.
-`add_items` takes items that stand at the end already for the same ones, so a repeated call adds nothing. Which branch
-is current is written into a log of its own, ``ID~branches``. What cannot be read or written raises, as with any store.
+The session returns every item unchanged, ids and encrypted reasoning byte for byte. Nothing is ever deleted: `pop_item`
+and `clear_session` make an earlier state of the log current, and later items go into a fork. `add_items` recognises
+items that already end the session, so a repeated call adds nothing. A log of its own, ``ID~branches``, records the
+current branch. Errors of reading and writing are raised, as by any store.
 
-As a filter it is handed the whole input before each call of the model, in tool loops too. A run of output items is one
+The filter receives the whole input before each call of the model, in tool loops too. A run of output items is one
 message, so reasoning stays with its calls; a system or developer item stays in the window for good. Agents that are
-tools of others inherit the filter: what they are asked is a session of its own. Where ours fails, the input goes out as
-it is. Either part works without the other; do not use it with a conversation that the server keeps (`conversation_id`,
-`previous_response_id`): there the input is what is new alone. Tools of the agent count against the head's budget; those
-of MCP servers are not seen.
+tools of others inherit the filter; their input is a session of its own. If the build fails, the input is sent
+unchanged. Session and filter work without each other. Do not use the filter with a conversation that the server keeps
+(`conversation_id`, `previous_response_id`), because its input contains new items only. Tools of the agent count against
+the head's budget; tools of MCP servers are not visible here.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from ..render.openai_responses import item_groups, items_of, items_of_message, m
 from .conversations import ConversationName, Conversations, PreparedCall, SessionSource, checked_conversation
 
 FIELD = "openai_agents"
-"""Of a wire dict: its items, where they cannot be made of it byte for byte."""
+"""Field of a wire dict with its items, if they cannot be rebuilt from it byte for byte."""
 BRANCHES = "~branches"
-"""Behind a session's id: the log that says which branch is current."""
+"""Suffix of a session's id: the log that records the current branch."""
 LOOK_BACK = 200
-"""Newest messages of a session that an input is compared with, where it does not begin as the session does."""
+"""Number of newest messages that an input is compared with if it does not begin like the session."""
 MAX_ID_CHARS = 150
 WHOLE = "*"
-"""A branch that is current with all that is appended to it."""
+"""Marks a branch that stays current with all later items."""
 
 
 class CtxstewardSession:
@@ -64,38 +64,38 @@ class CtxstewardSession:
         principal: str | None = None,
         **options: Any,
     ) -> None:
-        """`principal` is who its user messages are by; `options` are those of `Conversations`."""
+        """`principal` is the author of its user messages; `options` are those of `Conversations`."""
         self.session_id = session_id
         self.conversations: Conversations = Conversations.of(store, **options)
         self.name: ConversationName = checked_conversation(ConversationName(session_id, tenant, principal))
         self.hooks: UsageHooks = UsageHooks(self)
         self._call: PreparedCall | None = None
         self._read: tuple[object, int, list[Wire]] | None = None
-        """Which branch was read how far, and its items."""
+        """The branch read last, the number of messages read from it, and their items."""
 
     # -- as a session -------------------------------------------------------------------------------------------
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """All items, or the latest `limit` of them, oldest first."""
+        """Return all items, or the latest `limit` of them, oldest first."""
         return await asyncio.to_thread(self._items, resolve_session_limit(limit, self.session_settings))
 
     async def add_items(self, items: list[Any]) -> None:
-        """Add items behind the current ones, but for those that stand there already."""
+        """Add items after the current ones, except items that are already there."""
         await asyncio.to_thread(self._add, items)
 
     async def pop_item(self) -> Any | None:
-        """The newest item, which is current no longer; None where there is none."""
+        """Remove the newest item from the current branch and return it; None if there is no item."""
         return await asyncio.to_thread(self._pop)
 
     async def clear_session(self) -> None:
-        """Begin anew; what was said stays in the log."""
+        """Begin anew. Earlier items stay in the log."""
         await asyncio.to_thread(self._clear)
 
     def _items(self, limit: int | None = None) -> list[Wire]:
         try:
             current = self._current()
         except Erased:
-            return []  # the conversation was forgotten: there is nothing of it
+            return []  # the conversation was forgotten
         standing = (current.id, current.origin_of_past, current.generation)
         if self._read is None or self._read[0] != standing or self._read[1] > len(current):
             self._read = standing, 0, []
@@ -121,7 +121,7 @@ class CtxstewardSession:
 
     @contextmanager
     def _unless_forgotten(self) -> Iterator[None]:
-        """Of a conversation, or of a person in it, that was forgotten nothing more is kept; a warning says so once."""
+        """Keep nothing more of a forgotten conversation or person, and warn of it once."""
         try:
             yield
         except Erased as gone:
@@ -132,7 +132,7 @@ class CtxstewardSession:
             self._go_to([])
 
     def _go_to(self, items: Sequence[Any]) -> None:
-        """Make the branch that has exactly these items the current one."""
+        """Make the branch with exactly these items the current one."""
         root = self.conversations.root(self.name)
         with root.lock:
             stood = root.follow(messages_for(items), principal=self.name.principal)
@@ -163,7 +163,7 @@ class CtxstewardSession:
     # -- as a filter --------------------------------------------------------------------------------------------
 
     async def bounded_input(self, data: CallModelData[Any]) -> ModelInputData:
-        """The `call_model_input_filter` of a `RunConfig`."""
+        """Return the bounded view of an input; use it as the `call_model_input_filter` of a `RunConfig`."""
         return await asyncio.to_thread(self._bounded, data)
 
     def _bounded(self, data: CallModelData[Any]) -> ModelInputData:
@@ -197,7 +197,7 @@ class CtxstewardSession:
             return own
 
     def _name(self, wires: Sequence[str], agent: str) -> ConversationName:
-        """The session of this input: an agent that is a tool of another inherits the filter, and has its own."""
+        """Return the session of this input. An agent that is a tool of another inherits the filter but has its own."""
         try:
             root, current = self.conversations.root(self.name), self._current()
         except Erased:
@@ -212,7 +212,7 @@ class CtxstewardSession:
         return ConversationName(f"{self.session_id}~{agent}-{asked}"[:MAX_ID_CHARS], self.name.tenant)
 
     def learn(self, response: ModelResponse) -> None:
-        """Keep the answer, and correct the estimates by the usage that came with it."""
+        """Keep the answer, and correct the estimates by its usage."""
         call, self._call = self._call, None
         if call is not None:
             read = response.usage.input_tokens
@@ -221,7 +221,7 @@ class CtxstewardSession:
 
     @property
     def model_tools(self) -> list[FunctionTool]:
-        """Tools for the agent by which the model searches and reads what left the window."""
+        """Tools with which the model searches and reads messages that left the window."""
         return [self._tool(schema["function"]) for schema in tool_schemas()]
 
     def _tool(self, function: Wire) -> FunctionTool:
@@ -239,13 +239,13 @@ class CtxstewardSession:
 
 
 class UsageHooks(RunHooks[Any]):
-    """Tells a session what its calls of the model used."""
+    """Reports the usage of model calls to a session."""
 
     def __init__(self, session: CtxstewardSession) -> None:
         self.session = session
 
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
-        """After each call of the model."""
+        """Keep the answer of a model call."""
         try:
             await asyncio.to_thread(self.session.learn, response)
         except Exception as error:
@@ -266,7 +266,7 @@ def _schema(tool: FunctionTool) -> Wire:
 
 
 def messages_for(items: Sequence[Any]) -> list[NewMessage]:
-    """Items as messages from which each comes back as it was; a developer's stay in the window.
+    """Convert items to messages that return each item unchanged. A developer's messages stay in the window.
 
     >>> messages_for([{"type": "message", "role": "user", "content": "hi"}])[0].message
     {'role': 'user', 'content': 'hi', 'openai_agents': [{'type': 'message', 'role': 'user', 'content': 'hi'}]}
@@ -281,7 +281,7 @@ def messages_for(items: Sequence[Any]) -> list[NewMessage]:
 
 
 def _operator_message(item: Wire) -> NewMessage:
-    """What the application says in the midst of a conversation: shown at its place for good, as nobody's words."""
+    """Make a message of the application's text within a conversation: pinned at its place, said by no person."""
     text = Message.from_wire({"role": item["role"], "content": item["content"]}).text
     blocks = [{"type": "text", "text": text}, {"type": item["role"]}]
     return NewMessage(message={"role": "assistant", "content": blocks, FIELD: [item]}, pin="keep", origin="operator")

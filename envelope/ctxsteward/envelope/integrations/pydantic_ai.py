@@ -1,20 +1,19 @@
-"""pydantic-ai: a capability that shows the model a bounded view of the whole history.
+"""pydantic-ai: a capability that gives the model a bounded view of the whole history.
 
     agent = Agent("openai:gpt-4o", capabilities=[Ctxsteward(store)])
     agent.run_sync("…", message_history=history, conversation_id="chat-1")
 
-The message history stays as it is; the view is made for each attempt at a request (`prepare_model_request`) and is
-persisted nowhere. Parts that are shown as they were are the very objects of the history; where requests stand side by
-side they are one request, as pydantic-ai itself has it. What a later history no longer has is made again out of the
-log.
+The message history stays unchanged. The view is made for each attempt at a request (`prepare_model_request`) and is
+never persisted. Parts that are shown whole are the history's own objects; consecutive requests are joined to one, as in
+pydantic-ai itself. A message that a later history no longer has is rebuilt from the log.
 
-In the log a response is an OpenAI chat dict with Anthropic's block for thinking, a request one dict for each tool
-return, user prompt and retry. Media that have a wire are images; other content is an opaque block, verbatim. What has
-no wire at all (ids, signatures and details of a provider, changes of tools and instructions, later system prompts)
-stands in the field ``pydantic_ai``, which no provider is sent. Changes of tools and instructions, and system prompts,
-stay in the view when the message they came with has left it: they are the operator's, and small.
+In the log a response is an OpenAI chat dict with Anthropic's block for thinking; a request is one dict for each tool
+return, user prompt and retry. Images are the only media with a wire form; other content is an opaque block, verbatim.
+Data without a wire form (ids, signatures and details of a provider, changes of tools and instructions, later system
+prompts) is in the field ``pydantic_ai``, which no provider is sent. Changes of tools and instructions, and system
+prompts, stay in the view after their message has left it, because they are the operator's, and small.
 
-The session is `conversation_id`'s, which pydantic-ai takes from the run's argument or from the history.
+The session is that of `conversation_id`, which pydantic-ai takes from the run's argument or from the history.
 """
 
 from __future__ import annotations
@@ -60,32 +59,32 @@ from .conversations import (
 )
 
 FIELD = "pydantic_ai"
-"""Of a wire dict: what pydantic-ai keeps beside a message."""
+"""Field of a wire dict for pydantic-ai's other data."""
 _SAID = frozenset(("content", "args", "tool_name", "tool_call_id", "part_kind", "timestamp", "metadata"))
-"""Fields of a part that its wire says, or that no model is shown."""
+"""Fields of a part that its wire contains, or that no model is shown."""
 _NOTHING: tuple[Any, ...] = (None, [], {}, "success")
 
 
 _KEPT_WHOLE = frozenset(("retry-prompt", "retry-feedback", "speech", "compaction"))
-"""Kinds of parts that a wire dict only says in other words."""
+"""Kinds of parts that a wire dict only paraphrases."""
 
 
 class WiredParts(NamedTuple):
-    """A wire dict, and what of the history it says."""
+    """A wire dict, and the parts of the history that it represents."""
 
     wire: Wire
     message: ModelMessage
     parts: Sequence[Any]
-    """Its own part first, then those that have no wire."""
+    """The part with the wire first, then those without one."""
 
 
 class Ctxsteward(AbstractCapability[Any]):
-    """Each request of an agent's model sees an envelope of its conversation."""
+    """Sends an envelope of its conversation with each request of an agent's model."""
 
     def __init__(
         self, store: SessionSource, *, session: str | None = None, model_tools: bool = False, **options: Any
     ) -> None:
-        """`session` names one for all runs. `model_tools`: the model may search and read what left the window.
+        """`session` names one session for all runs. `model_tools`: the model may search and read older messages.
 
         `options` are those of `Conversations`: builder, budgets, profile, on_error, on_call.
         """
@@ -96,11 +95,11 @@ class Ctxsteward(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """None: a store is no part of a spec."""
+        """Return None, because a store cannot be part of a spec."""
         return None
 
     async def for_run(self, ctx: RunContext[Any]) -> Ctxsteward:
-        """One for each run: it holds the call that is under way."""
+        """Return a copy for each run, because it holds the call under way."""
         own = copy.copy(self)
         own._call = None
         return own
@@ -108,7 +107,7 @@ class Ctxsteward(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """The bounded view, for this attempt alone."""
+        """Return the bounded view, for this attempt alone."""
         name = self._name(ctx)
         self._call, bounded = await asyncio.to_thread(self._bounded, name, request_context)
         return request_context if bounded is None else replace(request_context, messages=bounded)
@@ -116,14 +115,14 @@ class Ctxsteward(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Keeps the answer, and learns from its usage."""
+        """Keep the answer, and learn from its usage."""
         call, self._call = self._call, None
         if call is not None:
             await asyncio.to_thread(self._finish, call, response)
         return response
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """The model's two tools, where they are wanted."""
+        """Return the model's two tools, if enabled."""
         return FunctionToolset([self._tool(one["function"]) for one in tool_schemas()]) if self._has_tools else None
 
     def _name(self, ctx: RunContext[Any]) -> ConversationName:
@@ -181,11 +180,11 @@ class Ctxsteward(AbstractCapability[Any]):
         )
 
 
-# -- into the log ------------------------------------------------------------------------------------------------
+# -- history to wire dicts ---------------------------------------------------------------------------------------
 
 
 def wired(messages: Iterable[ModelMessage]) -> tuple[list[SystemPromptPart], list[WiredParts]]:
-    """The system prompts that open a history, and the rest of it as wire dicts."""
+    """Return the system prompts that open a history, and the rest of it as wire dicts."""
     system: list[SystemPromptPart] = []
     told: list[WiredParts] = []
     for message in messages:
@@ -223,7 +222,7 @@ def _grouped_wire(parts: list[Any]) -> Wire:
 
 
 def _request_wire(part: Any) -> Wire | None:
-    """A part of a request as a wire dict; None for what has no wire."""
+    """Convert a part of a request to a wire dict; None if it has no wire form."""
     if isinstance(part, ToolReturnPart):
         files = [_block(file) for file in part.files]
         text = part.model_response_str(wrap_if_error=False)
@@ -233,7 +232,7 @@ def _request_wire(part: Any) -> Wire | None:
         if isinstance(part.content, str):
             return {"role": "user", "content": part.content}
         return {"role": "user", "content": [_block(item) for item in part.content]}
-    if part.part_kind == "retry-prompt" and part.tool_name:  # a tool return, before 2.0
+    if part.part_kind == "retry-prompt" and part.tool_name:  # in versions before 2.0 this is a tool return
         text = part.model_response()
         return {"role": "tool", "tool_call_id": part.tool_call_id, "name": part.tool_name, "content": text}
     if part.part_kind in ("retry-prompt", "retry-feedback"):
@@ -256,7 +255,7 @@ def _block(item: Any) -> Wire:
 
 
 def response_wire(response: ModelResponse) -> Wire:
-    """A response as one assistant message.
+    """Convert a response to one assistant message.
 
     >>> response_wire(ModelResponse([TextPart("Noon."), ToolCallPart("now", {}, "c1")]))["content"]
     [{'type': 'text', 'text': 'Noon.'}]
@@ -290,7 +289,7 @@ def response_wire(response: ModelResponse) -> Wire:
 
 
 def _unsaid(kind: str, part: Any) -> Wire | None:
-    """What a part's wire does not say; None: it says all."""
+    """Return the fields of a part that its wire lacks; None if it lacks none."""
     kind_of_part: Any = type(part)
     names = [name for name in _fields(kind_of_part) if getattr(part, name) not in _NOTHING]
     if not names:
@@ -301,7 +300,7 @@ def _unsaid(kind: str, part: Any) -> Wire | None:
 
 @cache
 def _fields(part: Any) -> tuple[str, ...]:
-    """Fields of a kind of part that its wire does not say."""
+    """Return the names of a part's fields that its wire lacks."""
     return tuple(one.name for one in fields(part) if one.name not in _SAID)
 
 
@@ -311,11 +310,11 @@ def _dump(kind: str, part: Any) -> Wire:
     return dumped
 
 
-# -- out of it ---------------------------------------------------------------------------------------------------
+# -- wire dicts to history ---------------------------------------------------------------------------------------
 
 
 class ViewPiece(NamedTuple):
-    """Parts of one side, and the message they come from."""
+    """Parts of one request or response, and the message they come from."""
 
     parts: Sequence[Any]
     message: ModelMessage | None = None
@@ -325,7 +324,7 @@ class ViewPiece(NamedTuple):
 def messages_of(
     call: PreparedCall, told: Sequence[WiredParts], system: Sequence[SystemPromptPart] = ()
 ) -> list[ModelMessage]:
-    """The view of a call under these system prompts; `told` is the history it was made from."""
+    """Return the view of a call under these system prompts; `told` is the history it was made from."""
     sources = {encode_wire(one.wire): one for one in told}
     shown: set[str] = set()
 
@@ -360,7 +359,7 @@ def messages_of(
 
 
 def _altered(wire: Wire) -> Wire:
-    """Without what holds only for what the provider said itself: ids, signatures, reasoning."""
+    """Return the wire without fields valid in the provider's own answer only: ids, signatures, reasoning."""
     content = wire.get("content")
     if isinstance(content, list):
         content = [block for block in content if isinstance(block, str) or block.get("type") != "thinking"]
@@ -368,7 +367,7 @@ def _altered(wire: Wire) -> Wire:
 
 
 def _governing(one: WiredParts) -> list[Any]:
-    """What stays in force when its message has left the window."""
+    """Return the parts that stay in force after their message has left the window."""
     if isinstance(one.message, ModelResponse):
         return []
     parts = one.parts if _request_wire(one.parts[0]) is None else one.parts[1:]
@@ -376,7 +375,7 @@ def _governing(one: WiredParts) -> list[Any]:
 
 
 def _joined(pieces: Sequence[ViewPiece]) -> list[ModelMessage]:
-    """Pieces as messages that take turns."""
+    """Join pieces to messages in which requests and responses alternate."""
     messages: list[ModelMessage] = []
     waiting: list[Any] = []
     origin: ModelMessage | None = None
@@ -413,7 +412,7 @@ def _result(answer: ToolResult, own: WiredParts | None) -> ViewPiece:
 
 
 def parts_from(wire: Wire, calls: Sequence[tuple[str, str, str]] = ()) -> list[Any]:
-    """The parts that a wire dict says, with these calls."""
+    """Convert a wire dict with these calls to parts."""
     beside: Wire = dict(wire.get(FIELD, {}))
     kept = beside.pop("parts", None)
     content = wire.get("content") or []
@@ -442,7 +441,7 @@ def parts_from(wire: Wire, calls: Sequence[tuple[str, str, str]] = ()) -> list[A
 
 
 def _in_order(said: list[Wire], kept: Sequence[Wire]) -> list[Wire]:
-    """What the wire says, with what is kept beside it, in the order of the parts."""
+    """Return the parts of the wire with the kept fields of each, in their original order."""
     left = list(said)
     dumps: list[Wire] = []
     for beside in kept:

@@ -1,8 +1,8 @@
-"""Requests to the three endpoints that a wrapped client is used for, as bodies on the wire.
+"""Requests to the three endpoints of a wrapped client, as bodies on the wire.
 
-`ENDPOINTS` has a row for each: how its request is read (`HandedRequest`), and how what was built takes the place of the
-caller's context in it (`built_request`; every other field stays as it is). A tool that has no form in a rendering keeps
-its own.
+`ENDPOINTS` has a row for each endpoint, with the function that reads its request (`HandedRequest`). `built_request`
+replaces the caller's context with the built one and leaves every other field unchanged. A tool without a form in a
+rendering keeps its own.
 
 Source: the providers' published API references.
 """
@@ -20,14 +20,14 @@ from .conversations import ConversationName, Conversations, PreparedCall
 
 
 class HandedRequest(NamedTuple):
-    """The context of a caller's request."""
+    """The context that a caller's request contains."""
 
     messages: Sequence[Wire]
     system: str | Sequence[str | Wire] | None
     tools: Sequence[Wire]
     model: str | None
     prefill: Wire | None = None
-    """Text that the answer begins with, as the request's last message."""
+    """The last message of the request, if the answer is to continue its text."""
 
 
 class Endpoint(NamedTuple):
@@ -35,18 +35,18 @@ class Endpoint(NamedTuple):
 
     provider: Provider
     path: str
-    """How its URL ends."""
+    """End of its URL's path."""
     read: Callable[[Wire], HandedRequest | None]
-    """None: its context is not in the request, or has a form that is not known."""
+    """Reads a request; returns None if the request does not contain its context, or has an unknown form."""
 
 
 def endpoint_of(path: str) -> Endpoint | None:
-    """The endpoint that a URL's path names; None: requests there go as they are."""
+    """Return the endpoint of a URL's path, or None if requests to it are sent unchanged."""
     return next((endpoint for endpoint in ENDPOINTS.values() if path.endswith(endpoint.path)), None)
 
 
 class BuiltRequest(NamedTuple):
-    """A call that was prepared, and the body that it is sent with."""
+    """A prepared call, and the body to send."""
 
     endpoint: Endpoint
     call: PreparedCall
@@ -57,7 +57,7 @@ class BuiltRequest(NamedTuple):
 def built_request(
     conversations: Conversations, endpoint: Endpoint, name: ConversationName, body: Wire | None
 ) -> BuiltRequest | None:
-    """The request with a built context; None: the caller's own is to be sent."""
+    """Return the request with a built context, or None if the caller's own is to be sent."""
     try:
         handed = None if body is None else endpoint.read(body)
     except Exception as error:
@@ -72,14 +72,14 @@ def built_request(
     call = conversations.prepare(name, handed.messages, system=handed.system, tools=handed.tools, model=handed.model)
     if call is None:
         return None
-    marks = "cache_control" not in body  # the caller has the provider place one: there are four at most
+    marks = "cache_control" not in body  # else the provider places one for the caller, and there are four at most
     rendered = call.render(endpoint.provider, cache=marks)
     made = _with_context(body, handed, rendered, conversations.own_tools(endpoint.provider))
     return BuiltRequest(endpoint, call, handed, made)
 
 
 def _with_context(body: Wire, handed: HandedRequest, rendered: Wire, ours: Sequence[Wire]) -> Wire:
-    """The body with what was built in place of its context."""
+    """Return the body with the built context in place of its own."""
     made = {**body, **{key: value for key, value in rendered.items() if key != "tools"}}
     if handed.prefill is not None:
         made["messages"] = [*made["messages"], handed.prefill]
@@ -117,7 +117,7 @@ def _read_anthropic(body: Wire) -> HandedRequest | None:
 
 
 def _is_prefill(message: Wire) -> bool:
-    """Whether the answer is to go on with this text. A turn that was paused holds more than text."""
+    """Return whether the answer is to continue this text. A paused turn contains more than text."""
     content = message.get("content")
     is_text = isinstance(content, str) or (
         isinstance(content, list) and all(isinstance(block, dict) and block.get("type") == "text" for block in content)
@@ -126,7 +126,7 @@ def _is_prefill(message: Wire) -> bool:
 
 
 def with_prefill(message: Wire, prefill: Wire) -> Wire:
-    """The answer with the text it goes on from, as its user would keep it.
+    """Return the answer with the prefilled text before it, as its user would keep it.
 
     >>> hat = {"role": "assistant", "content": [{"type": "text", "text": " hat"}]}
     >>> with_prefill(hat, {"role": "assistant", "content": "A"})["content"]

@@ -1,6 +1,6 @@
-"""How `wrap` gets between a client and its provider: an HTTP client for OpenAI's SDK, a middleware for Anthropic's.
+"""The means by which `wrap` changes requests: an HTTP client for OpenAI's SDK, a middleware for Anthropic's.
 
-Both send through `httpx2` and take threads of `anyio`, which the extras ``openai`` and ``anthropic`` bring.
+Both send through `httpx2` and use threads of `anyio`; the extras ``openai`` and ``anthropic`` install both.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from .conversations import ConversationName, Conversations, named_conversation
 from .requests import BuiltRequest, Endpoint, built_request, endpoint_of, with_prefill
 
 MAX_ATTEMPTED = 64
-"""Calls under way whose bytes are kept for another attempt."""
+"""Most calls under way whose bytes are kept for another attempt."""
 _RETRIES = "x-stainless-retry-count"
 _log = logging.getLogger("ctxsteward.envelope.integrations")
 
 
 def wrapped(client: object, conversations: Conversations, default: ConversationName | None) -> object:
-    """The client with what sends its calls through sessions; see `clients.wrap`."""
+    """Return the client with the part that routes its calls through sessions; see `clients.wrap`."""
     calls = ClientCalls(conversations, default)
     sdk, is_async = _kind(client)
     return _wrapped_openai(client, calls) if sdk == "openai" else _wrapped_anthropic(client, calls, is_async)
 
 
 def _kind(client: object) -> tuple[str, bool]:
-    """Whose client it is, and whether it is an async one."""
+    """Return the client's SDK, and whether the client is async."""
     for base in type(client).__mro__:
         sdk = base.__module__.partition(".")[0]
         if (sdk, base.__name__.removeprefix("Async")) in (("openai", "OpenAI"), ("anthropic", "Anthropic")):
@@ -68,11 +68,11 @@ def _wrapped_anthropic(client: Any, calls: ClientCalls, is_async: bool) -> objec
     return client.with_middleware(AsyncSessionMiddleware(calls) if is_async else SessionMiddleware(calls))
 
 
-# -- one call, whichever SDK ---------------------------------------------------------------------------------------
+# -- one call of either SDK ----------------------------------------------------------------------------------------
 
 
 class ClientCalls:
-    """The calls of a wrapped client."""
+    """Calls of a wrapped client."""
 
     def __init__(self, conversations: Conversations, default: ConversationName | None) -> None:
         self.conversations: Conversations = conversations
@@ -116,14 +116,14 @@ class CallAttempt:
             response.stream = HeardStream(response, self)
 
     async def hear_async(self, response: httpx2.Response) -> None:
-        """`hear` in a task: work of ours runs in a thread."""
+        """Do the same as `hear` for async clients; our own work runs in a thread."""
         if response.is_success and response.is_closed:
             await anyio.to_thread.run_sync(self.end, response, None)
         elif response.is_success:
             response.stream = HeardStream(response, self)
 
     def end(self, response: httpx2.Response, raw: bytes | None) -> None:
-        """Keep the answer; `raw` is a stream's content as it came, None if the response holds it."""
+        """Keep the answer; `raw` is a stream's content as received, None if the response contains it."""
         built, conversations = self._built, self._calls.conversations
         assert built is not None
         with conversations.lock:
@@ -156,7 +156,7 @@ def _answer(endpoint: Endpoint, response: httpx2.Response, raw: bytes | None) ->
 
 
 def _sent(response: httpx2.Response, prefill: Wire | None) -> Wire | None:
-    """The request's arguments, as they went out."""
+    """Return the arguments of the request that was sent, or None if it cannot be read."""
     try:
         sent = json.loads(response.request.content)
     except (ValueError, httpx2.RequestNotRead):
@@ -167,9 +167,9 @@ def _sent(response: httpx2.Response, prefill: Wire | None) -> Wire | None:
 
 
 class HeardStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
-    """A response's stream that keeps what passes, and ends the call when it is read or closed.
+    """A response's stream that collects its chunks, and ends the call when it is read or closed.
 
-    SDKs stop at the last event, so closing counts, too.
+    Closing counts, because SDKs stop reading at the last event.
     """
 
     def __init__(self, response: httpx2.Response, attempt: CallAttempt) -> None:
@@ -204,7 +204,7 @@ class HeardStream(httpx2.SyncByteStream, httpx2.AsyncByteStream):
 
     async def _finish_async(self) -> None:
         if not self._is_ended:
-            with anyio.CancelScope(shield=True):  # what was answered is kept, though its reader is cancelled
+            with anyio.CancelScope(shield=True):  # the answer is kept even if its reader is cancelled
                 await anyio.to_thread.run_sync(self._finish)
 
 
@@ -219,11 +219,11 @@ class SessionClient(httpx2.Client):
         self._through, self._calls = inner, calls
 
     def build_request(self, *args: Any, **arguments: Any) -> httpx2.Request:
-        """As the inner client does."""
+        """Build a request with the inner client."""
         return self._through.build_request(*args, **arguments)
 
     def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """Send the request; one for a model has a context that was built."""
+        """Send the request; a request to a model gets a built context."""
         attempt = _attempt(self._calls, request)
         if attempt is None or (body := attempt.begin()) is None:
             return self._through.send(request, **how)
@@ -242,18 +242,18 @@ class SessionClient(httpx2.Client):
 
 
 class AsyncSessionClient(httpx2.AsyncClient):
-    """`SessionClient` for tasks: builds run in threads."""
+    """`SessionClient` for async clients; builds run in threads."""
 
     def __init__(self, inner: httpx2.AsyncClient, calls: ClientCalls) -> None:
         super().__init__(transport=httpx2.MockTransport(_unused), trust_env=False, timeout=inner.timeout)
         self._through, self._calls = inner, calls
 
     def build_request(self, *args: Any, **arguments: Any) -> httpx2.Request:
-        """As the inner client does."""
+        """Build a request with the inner client."""
         return self._through.build_request(*args, **arguments)
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """Send the request; one for a model has a context that was built."""
+        """Send the request; a request to a model gets a built context."""
         attempt = _attempt(self._calls, request)
         if attempt is None or (body := await anyio.to_thread.run_sync(attempt.begin)) is None:
             return await self._through.send(request, **how)
@@ -307,7 +307,7 @@ _LENGTHS = (b"content-length", b"transfer-encoding")
 
 
 class SessionMiddleware:
-    """A middleware of a sync client; runs once an attempt."""
+    """A middleware of a sync client; runs once per attempt."""
 
     def __init__(self, calls: ClientCalls) -> None:
         self._calls = calls

@@ -1,4 +1,4 @@
-"""`SessionCall`: one call of a model, its envelope, and what the provider reported of it."""
+"""`SessionCall`: one call of a model, its envelope, and the provider's report about it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class PromptCost:
     """Cost of the prompts of one call, or of several."""
 
     prompt_tokens: int
-    """As the provider reported them, else as estimated."""
+    """Count of the provider, or an estimate if it reported none."""
     cached_tokens: int
-    """Read from the provider's cache, as far as the provider reported it."""
+    """Tokens read from the provider's cache, or 0 if it did not report them."""
     whole_tokens: int
     """Estimate for the same head with the whole history."""
     priced_tokens: float
-    """In tokens at full price: cached ones at the model's price for them."""
+    """Tokens at full price; cached tokens count at the model's cache price."""
     dollars: float | None
     """None if no price of the model is known."""
 
@@ -53,33 +53,33 @@ NO_COST = PromptCost(prompt_tokens=0, cached_tokens=0, whole_tokens=0, priced_to
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SessionCall:
-    """One call of the model: what it is shown, and once it is finished what came of it."""
+    """One call of the model: its envelope, and after `finish` its usage and findings."""
 
     session: Session
-    """Where it stands: the session of its conversation, a fork of it, or that session as it was."""
+    """The session of its conversation, a fork of it, or an earlier state of it."""
     envelope: Envelope
     model: str | None
     builder: EnvelopeBuilder
     usage: object = None
-    """As the provider reported it."""
+    """The provider's usage report."""
     findings: tuple[Finding, ...] = ()
-    """Of the envelope, and of the audit of what was sent."""
+    """Findings of the envelope, and of the audit of the sent request."""
     sent: object = field(default=None, repr=False)
     arguments: Wire = field(default_factory=dict, repr=False)
-    """The caller's own arguments of the call: what it sends beside the envelope is meant so."""
+    """The caller's own arguments of the call; the audit accepts them next to the envelope."""
 
     def render(self, provider: Provider, *, cache: bool = True) -> Wire:
-        """The arguments that take the place of the caller's messages, system and tools; see `Envelope.render`."""
+        """Return the arguments that replace the caller's messages, system and tools; see `Envelope.render`."""
         return self.envelope.render(provider, cache=cache)
 
     @property
     def cached_tokens(self) -> int | None:
-        """Prompt tokens that the provider read from its cache; None: it did not say."""
+        """Prompt tokens that the provider read from its cache; None if not reported."""
         return cached_tokens_of(self.usage)
 
     @property
     def lost(self) -> tuple[Loss, ...]:
-        """What compactions of this call left out of the prompt; each resolves by its `ref`."""
+        """Losses of this call's compactions: originals left out of the prompt, each resolvable by its `ref`."""
         return tuple(loss for report in self.envelope.reports for loss in report.losses)
 
     @property
@@ -90,7 +90,7 @@ class SessionCall:
 
     @property
     def cost(self) -> PromptCost:
-        """What the prompt cost, beside the tokens of the whole history; reads the session's messages."""
+        """Cost of the prompt, with the tokens of the whole history to compare. Reads the session's messages."""
         counter, envelope = self.builder.counter, self.envelope
         history = self.session.entries(1, int(envelope.metrics["messages"]))
         head_tokens = envelope.tokens - envelope.section("dynamic").tokens
@@ -106,7 +106,7 @@ class SessionCall:
         )
 
     def learn(self) -> None:
-        """Correct the builder's estimates by the usage, and tell telemetry; raises `InputError` for an unknown form."""
+        """Correct the builder's estimates by the usage and report it; raise `InputError` for an unknown form."""
         self.builder.calibrate(self.usage, self.envelope)
         usage_reported(
             self.session,
@@ -118,7 +118,7 @@ class SessionCall:
         )
 
     def audit(self, provider: Provider | None) -> None:
-        """Compare what was sent with the envelope: differences are findings, and a warning."""
+        """Compare the sent request with the envelope. Differences become findings and one warning."""
         differences = audit(
             self.envelope, self.sent, provider=provider, counter=self.builder.counter, arguments=self.arguments
         )
@@ -129,7 +129,7 @@ class SessionCall:
 
 
 def cached_tokens_of(usage: object) -> int | None:
-    """Prompt tokens that were read from the provider's cache, of its usage report; None: it says nothing of them.
+    """Return the prompt tokens read from the provider's cache, from its usage report; None if not reported.
 
     >>> cached_tokens_of({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}})
     8
@@ -138,7 +138,7 @@ def cached_tokens_of(usage: object) -> int | None:
 
 
 def _reported(usage: object, paths: Sequence[Sequence[str]]) -> int | None:
-    """The first of these numbers that the report has."""
+    """Return the first of these numbers that the report contains."""
     for path in paths:
         value: Any = usage
         for key in path:

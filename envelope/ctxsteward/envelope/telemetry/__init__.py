@@ -1,1 +1,1 @@
-"""Metrics and spans of the request path, recorded where the process has loaded OpenTelemetry."""
+"""Metrics and spans of the request path, recorded if the process has loaded OpenTelemetry."""

@@ -1,15 +1,15 @@
-"""Where telemetry goes: an OpenTelemetry SDK for processes that have none of their own (extra ``telemetry``).
+"""Export of telemetry: an OpenTelemetry SDK for processes without one of their own (extra ``telemetry``).
 
     exported("prometheus=127.0.0.1:9464")   metrics on an HTTP endpoint, for Prometheus to scrape
     exported("otlp=http://127.0.0.1:4318")  spans and metrics to an OTLP receiver (HTTP, protobuf)
     exported("console")                     spans, log records and, at the end, metrics as JSON lines on a stream
 
-The command line and the flows call this; an application sets up its own SDK, which then gets everything. It works once
-a process: OpenTelemetry takes one provider of each kind and keeps it. The endpoint is on the loopback unless the
-destination names a host; port 0 takes a free one. The SDK's figures about itself are left out. This is the one module
-that knows the SDK.
+The command line and the flows call this; an application sets up its own SDK, which then receives everything. It works
+once per process, because OpenTelemetry accepts one provider of each kind and keeps it. The endpoint is on the loopback
+unless the destination names a host; port 0 takes a free one. The SDK's figures about itself are left out. Only this
+module imports the SDK.
 
-Raises `InputError` for a destination that is none, an address that is taken, a missing package.
+Raises `InputError` for an invalid destination, an address in use, a missing package.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KINDS = ("console", "prometheus", "otlp")
 
 
 class Destination(NamedTuple):
-    """Where telemetry goes."""
+    """Target of the telemetry."""
 
     kind: str
     host: str = LOOPBACK
@@ -54,7 +54,7 @@ class Destination(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Destination:
-        """``console``, ``prometheus``, ``prometheus=PORT``, ``prometheus=HOST:PORT``, ``otlp``, ``otlp=URL``.
+        """Parse ``console``, ``prometheus``, ``prometheus=PORT``, ``prometheus=HOST:PORT``, ``otlp`` or ``otlp=URL``.
 
         >>> Destination.parse("prometheus=9000")[:3]
         ('prometheus', '127.0.0.1', 9000)
@@ -78,9 +78,9 @@ class Destination(NamedTuple):
 
 @contextmanager
 def exported(destination: str, *, stream: IO[str], boards: Sequence[Board] = ()) -> Iterator[str]:
-    """Telemetry of this process goes there while this is entered; where that is, for a person.
+    """Send this process's telemetry to a destination while entered; yield the destination in words, for a person.
 
-    `boards` are offered beside the request path's, so that their zeros are there from the first collection on.
+    `boards` are added to the request path's, so that their zeros are in the first collection.
     """
     where = Destination.parse(destination)
     with ExitStack() as stack:
@@ -96,9 +96,9 @@ def exported(destination: str, *, stream: IO[str], boards: Sequence[Board] = ())
 
 @contextmanager
 def scraped(boards: Sequence[Board] = ()) -> Iterator[Callable[[], str] | None]:
-    """What gives the metrics of this process as Prometheus reads them, for a server of the caller's own.
+    """Yield a function that returns this process's metrics in Prometheus form, for a server of the caller's own.
 
-    None where the extra ``telemetry`` is not installed, or the metrics go elsewhere already.
+    Yield None if the extra ``telemetry`` is not installed, or the metrics are already exported elsewhere.
     """
     with ExitStack() as stack:
         try:
@@ -162,7 +162,7 @@ def _to_console(where: Destination, stream: IO[str], stack: ExitStack) -> str:
     stack.callback(log.removeHandler, heard)
     log.addHandler(heard)
     log.setLevel(logging.INFO)
-    never = float("inf")  # but at the end
+    never = float("inf")  # except at the end
     _set_up(stack, PeriodicExportingMetricReader(metrics, never), SimpleSpanProcessor(spans))
     return "the console"
 
@@ -171,7 +171,7 @@ _OPEN = {"prometheus": _to_prometheus, "otlp": _to_otlp, "console": _to_console}
 
 
 def _set_up(stack: ExitStack, reader: MetricReader, spans: SpanProcessor | None) -> None:
-    """Make the providers, which end with the stack: what waits is sent then."""
+    """Set the providers, which end with the stack and then send what is left."""
     from opentelemetry import metrics, trace
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.trace import TracerProvider
@@ -190,19 +190,19 @@ def _set_up(stack: ExitStack, reader: MetricReader, spans: SpanProcessor | None)
 
 
 def _resource() -> Resource:
-    """The service's name; `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`, which the SDK reads, go before it."""
+    """Return the service's name; `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`, read by the SDK, override it."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
     return Resource.create({"service.name": SERVICE}).merge(OTELResourceDetector().detect())
 
 
 class JsonLines(logging.Formatter):
-    """A log record as one line of JSON, with what stands beside the message as fields of their own."""
+    """Formats a log record as one line of JSON, with its extra values as fields of their own."""
 
     _KNOWN = frozenset(logging.makeLogRecord({}).__dict__)
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         beside = {name: value for name, value in record.__dict__.items() if name not in self._KNOWN}
         fields = {"logger": record.name, "level": record.levelname, "message": record.getMessage(), **beside}
         return json.dumps(fields, ensure_ascii=False, default=str)

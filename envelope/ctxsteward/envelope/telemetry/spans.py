@@ -1,42 +1,42 @@
-"""One span and one log record for each build, with the envelope's address: what connects a request to its envelope.
+"""One span and one log record per build, with the envelope's address, which connects a request to its envelope.
 
 The span ``context.build`` is the current one while a build runs, so that spans of a selector's or summarizer's own
 model calls are its children. Attributes:
 
-    gen_ai.request.model       as the builder was told; left out where it was told none
+    gen_ai.request.model       as given to the builder; left out without one
     gen_ai.conversation.id     address of the session, as stores show it
     gen_ai.conversation.compacted      true once the session was compacted; else left out
     gen_ai.context.compilation.id      the envelope's address, too
-    gen_ai.context.compilation.trigger role of the newest message: what the request is made for
-    gen_ai.context.window_size         of the model, in tokens; left out where it is not known
+    gen_ai.context.compilation.trigger role of the newest message, which caused the request
+    gen_ai.context.window_size         of the model, in tokens; left out if not known
     context.envelope.address   context.prompt_tokens   context.prefix_tokens
-    context.profile.version    context.overflow_tokens   context.findings   context.degraded   where there are any
+    context.profile.version    context.overflow_tokens   context.findings   context.degraded   if there are any
 
-Events: ``context.section`` where a section's bytes begin a new epoch (`section`, `epoch`, `tokens`): a session's first
-build in a process has one for each, so churn is what comes after it. ``context.prefix_break`` (`section`).
-``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). ``context.guard``
-(`prompt_tokens`, `percent`) from 80 % of what the window leaves a request on. A build that raises ends in an error with
-the name of its class, never its text.
+Events: ``context.section`` for each section whose bytes begin a new epoch (`section`, `epoch`, `tokens`). A session's
+first build in a process has one for each section; later ones are churn. ``context.prefix_break`` (`section`).
+``context.compaction`` (`report`, `pre_tokens`, `post_tokens`, `losses`). ``context.guard`` (`prompt_tokens`,
+`percent`) from 80 % of the prompt tokens that the window allows. A build that raises ends in an error with the name of
+its class, never its text.
 
-Once a provider reports the usage of a call, the span ``context.usage`` says it of the same conversation and compilation
-(`usage_reported`): ``gen_ai.usage.input_tokens``, ``gen_ai.usage.cache_read.input_tokens``,
-``gen_ai.usage.cache_creation.input_tokens``, as far as the report has them. Adapters tell it.
+Once a provider reports the usage of a call, the span ``context.usage`` has it, with the same conversation and
+compilation (`usage_reported`): ``gen_ai.usage.input_tokens``, ``gen_ai.usage.cache_read.input_tokens``,
+``gen_ai.usage.cache_creation.input_tokens``, if the report has them. Adapters call it.
 
 `spanned` is a span around longer work: ``context.run``, ``context.phase`` and ``context.efficiency`` of cascades.
 
 The log record (logger ``ctxsteward.envelope``, level INFO) carries the same attributes and, inside a trace, `trace_id`
-and `span_id`. Ids of sessions and tenants, and texts, are in neither.
+and `span_id`. Neither contains ids of sessions and tenants, or texts.
 
-The OpenTelemetry API and `logging` are used once the process has loaded them, and not loaded here.
+The OpenTelemetry API and `logging` are used only if the process has already loaded them.
 
 Sources: OpenTelemetry semantic conventions for generative AI (``gen_ai.context`` is an extension that others use);
 OpenTelemetry "Trace Context in non-OTLP Log Formats".
 
-What changed from one envelope of a session to the next (`first_prefix_break`): a provider's cache serves the unchanged
-beginning: tool schemas, system, static, meta, bullets, closed turns and so on, in the order of the prompt. It *breaks*
-where it is shorter than what the earlier prompt had before its turn context, which a layout promises to leave alone
-between compactions. Tokens are the builder's own, before calibration; of bullets that differ the common beginning
-counts too: as `count_tokens` has it, or else by its share of the text.
+`first_prefix_break` compares one envelope of a session with the next. A provider's cache serves their unchanged
+beginning: tool schemas, system, static, meta, bullets, closed turns and so on, in the order of the prompt. The prefix
+*breaks* if this beginning is shorter than the earlier prompt's part before its turn context, which a layout promises
+not to change between compactions. Tokens are the builder's own, before calibration. Of bullets that differ, the common
+beginning counts too, by `count_tokens` or else by its share of the text.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ NAME = "context.build"
 LOGGER = "ctxsteward.envelope"
 API = "opentelemetry.trace"
 _INFO = 20
-"""`logging.INFO`."""
+"""Value of `logging.INFO`."""
 Attributes = dict[str, str | int | bool]
 _NONE: Labels = ()
 _COUNTED = {"compaction_refused": "context.compress.refused", "rule_not_visible": "context.rules_missing"}
@@ -80,7 +80,7 @@ _SECTION: dict[str, Labels] = {name: (name,) for name in PLACES}
 
 
 class BuildSpan:
-    """Span, log record and metrics of one build: entered before it, `built` called with the envelope."""
+    """Span, log record and metrics of one build: enter it before the build, and call `built` with the envelope."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class BuildSpan:
         prompt_tokens: int | None,
         window_tokens: int | None = None,
     ) -> None:
-        """`prompt_tokens`: the model's window, `window_tokens`, without the output reserve; None: not known."""
+        """`prompt_tokens` is the model's window, `window_tokens`, less the output reserve; None if not known."""
         self.model: str | None = model
         self.tokenizer: str = tokenizer
         self.calibration: float = calibration
@@ -145,7 +145,7 @@ class BuildSpan:
 
 @contextmanager
 def spanned(name: str, attributes: Attributes) -> Iterator[Callable[[Attributes], None]]:
-    """A span around longer work, where OpenTelemetry listens; what is given to what it yields is told of it."""
+    """Open a span around longer work if OpenTelemetry is loaded; yield a function that sets its attributes."""
     if API not in sys.modules:
         yield lambda told: None
         return
@@ -162,7 +162,7 @@ def usage_reported(
     cache_read: int | None,
     cache_creation: int | None,
 ) -> None:
-    """Tell what a provider reported for this envelope, where OpenTelemetry listens; tokens, None where not reported."""
+    """Record a provider's usage for this envelope if OpenTelemetry is loaded; tokens, None if not reported."""
     if API not in sys.modules:
         return
     usage = {
@@ -181,7 +181,7 @@ def usage_reported(
 
 
 def _count(envelope: Envelope, churned: PrefixBreak, window_tokens: int | None) -> None:
-    """Count a build; `window_tokens` is what the model has for a prompt, None where that is not known."""
+    """Count a build; `window_tokens` is the model's limit for a prompt, None if not known."""
     prompt = envelope.tokens
     counts: list[Measurement] = [("context.prompt_tokens", prompt, _NONE)]
     counts.append(("context.prefix_tokens", churned.prefix_tokens, _NONE))
@@ -218,8 +218,8 @@ def _happened(envelope: Envelope) -> Iterator[Measurement]:
 
 
 def _churned(session: Session, envelope: Envelope, tokenizer: str, calibration: float) -> PrefixBreak:
-    """What changed since the last envelope of this session counted with this tokenizer; other models have prompts of
-    their own."""
+    """Compare with the last envelope of this session counted with this tokenizer, because other models have other
+    prompts."""
     key, now = ("told", tokenizer), Layouts.of(envelope)
     before = session.cache.get(key)
     session.cache[key] = now
@@ -290,7 +290,7 @@ def _conversation(session: Session) -> str:
 
 
 def _heard() -> Logger | None:
-    """The logger that takes a record of a build; None where none is set up for it."""
+    """Return the logger that takes a build's record; None if none is set up for it."""
     logging = sys.modules.get("logging")
     log: Logger | None = None if logging is None else logging.getLogger(LOGGER)
     return log if log is not None and log.isEnabledFor(_INFO) else None
@@ -307,17 +307,17 @@ CountTokens = Callable[[str], int]
 
 
 class Layouts(NamedTuple):
-    """What of an envelope the next one is compared with."""
+    """The parts of an envelope with which the next one is compared."""
 
     head: HeadLayout
     dynamic: DynamicLayout
     epochs: tuple[int, ...]
-    """Of `SECTIONS`."""
+    """Epochs in the order of `SECTIONS`."""
     head_tokens: int
 
     @classmethod
     def of(cls, envelope: Envelope) -> Layouts:
-        """Of an envelope."""
+        """Take the layouts of an envelope."""
         dynamic = envelope.dynamic
         head_tokens = int(envelope.metrics["estimated_tokens"]) - dynamic.tokens - REPLY_PRIMING_TOKENS
         return cls(
@@ -329,15 +329,15 @@ class PrefixBreak(NamedTuple):
     """The difference between two envelopes of one session."""
 
     prefix_tokens: int
-    """Unchanged beginning."""
+    """Tokens of the unchanged beginning."""
     broke_in: str | None
-    """One of `PLACES`; None: it did not break."""
+    """The part that broke, one of `PLACES`; None without a break."""
     changed: tuple[tuple[str, int], ...]
-    """Sections in a new epoch, and which."""
+    """Sections in a new epoch, with its number."""
 
 
 def first_prefix_break(before: Layouts | None, now: Layouts, count_tokens: CountTokens | None = None) -> PrefixBreak:
-    """What changed; where there is no earlier envelope, every section is in a new epoch."""
+    """Return the difference; without an earlier envelope every section is in a new epoch."""
     if before is None:
         return PrefixBreak(0, None, tuple(zip(SECTIONS, now.epochs, strict=True)))
     changed = () if before.epochs == now.epochs else tuple(_changed(before.epochs, now.epochs))
@@ -350,7 +350,7 @@ def first_prefix_break(before: Layouts | None, now: Layouts, count_tokens: Count
 
 
 def prefix_tokens(before: Envelope | None, now: Envelope, count_tokens: CountTokens) -> int:
-    """Tokens at the beginning of `now` that stand at the beginning of `before` as well."""
+    """Return the tokens of the beginning that `now` shares with `before`."""
     return (
         first_prefix_break(Layouts.of(before), Layouts.of(now), count_tokens).prefix_tokens if before is not None else 0
     )
@@ -363,7 +363,7 @@ def _changed(before: tuple[int, ...], now: tuple[int, ...]) -> Iterator[tuple[st
 
 
 def _head_shared(before: HeadLayout, now: HeadLayout) -> tuple[str | None, int]:
-    """Where two heads part, None where they are the same; and the tokens before it."""
+    """Return the section where two heads begin to differ (None if equal), and the tokens before the difference."""
     if before.tools_digest != now.tools_digest:
         return "tools", 0
     tokens = now.tools_tokens
@@ -393,7 +393,7 @@ def _dynamic_shared(before: DynamicLayout, now: DynamicLayout, count_tokens: Cou
 
 
 def _strip_shared(before: DynamicLayout, now: DynamicLayout) -> int:
-    """Of two layouts over one strip, which differ in what stands between its fragments and where."""
+    """Return the shared tokens of two layouts over one strip, which differ in the fragments inserted into it."""
     old, new = _between(before), _between(now)
     tokens, same = 0, 0
     for (place, one), (other_place, other) in zip(old, new, strict=False):
@@ -405,7 +405,7 @@ def _strip_shared(before: DynamicLayout, now: DynamicLayout) -> int:
 
 
 def _between(layout: DynamicLayout) -> list[tuple[int, Fragment]]:
-    """What stands between the strip's fragments, and before which of them."""
+    """Return the fragments inserted into the strip, each with the place before which it is inserted."""
     places = ((layout.live_from, layout.context), (layout.after_from, layout.notes))
     return [(place, fragment) for place, fragment in places if fragment is not None]
 
@@ -420,7 +420,7 @@ def _shared(before: tuple[Fragment, ...], now: tuple[Fragment, ...]) -> int:
 
 
 def common_beginning(one: str, other: str) -> str:
-    """The beginning that two texts share.
+    """Return the beginning that two texts share.
 
     >>> common_beginning("- a\\n- b", "- a\\n- cc")
     '- a\\n- '

@@ -190,7 +190,7 @@ class ModelSummarizer:
         origin = tally.origin(self.model, prompt, len(tally.grounded & {bullet.text for bullet in rows}))
         return plain.model_copy(update={"bullets": rows, "origin": origin})
 
-    # -- asking -------------------------------------------------------------------------------------------------
+    # -- calls of the model -------------------------------------------------------------------------------------
 
     def _parts(self, source: SummarizerInput, tally: ReplyTally) -> list[tuple[SourceMessage, ...]]:
         parts = list(split_at_groups(source.messages, source, self._max_input_tokens))

@@ -245,7 +245,7 @@ class GovernedModel:
         other.__dict__.update(self.__dict__)
         return other
 
-    # -- asking -------------------------------------------------------------------------------------------------
+    # -- calls --------------------------------------------------------------------------------------------------
 
     def reply(self, request: ChatRequest) -> ChatReply:
         """Answer within the limits and within the rest of a build's deadline."""
@@ -273,7 +273,7 @@ class GovernedModel:
         raise AssertionError("a last try returns or raises")
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
-        """`reply` for async callers."""
+        """Do the same as `reply` for async callers."""
         import asyncio
 
         import stamina

@@ -123,7 +123,7 @@ def held(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> HeldLines:
 
 
 def section_of(section: HandoffSection, line: HeldLine, kind: LossKind) -> HandoffSection:
-    """Correct a section by its speakers: intent is the user's and is no state; tools alone decide and await nothing."""
+    """Correct a section: only users have intent, a user's rule is intent, tools alone decide and leave open nothing."""
     if section == "intent" and "user" not in line.roles:
         return "state"
     if section == "state" and kind in RULES and "user" in line.roles:

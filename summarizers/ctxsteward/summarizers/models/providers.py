@@ -135,7 +135,7 @@ class _SdkModel:
         return reply
 
     async def reply_async(self, request: ChatRequest) -> ChatReply:
-        """`reply` for async callers."""
+        """Do the same as `reply` for async callers."""
         return await self._asked(request, self._http[1])
 
     async def _asked(self, request: ChatRequest, http: Any) -> ChatReply:
