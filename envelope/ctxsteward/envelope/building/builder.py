@@ -102,7 +102,7 @@ class EnvelopeBuilder:
         memory: MemoryScope | None = None,
         require_rules: bool = False,
     ) -> None:
-        """`summarizer` shortens dynamic, or names one for dynamic and one for meta.
+        """`summarizer` shortens dynamic; a mapping names one for dynamic and one for meta.
 
         A summarizer for meta chooses among whole records (`SummarizerChoice`); without it records stay by value.
         `ahead` (a `ModelSummarizer`) makes summaries in the background: builds do not wait for it, and use `summarizer`
@@ -571,7 +571,7 @@ def _holding(layout: DynamicLayout, scale: Scale) -> int:
     """Return the least budget of dynamic for this layout with all the bullets that it may have under that budget."""
     bullets_tokens = 0 if layout.bullets is None else layout.bullets.tokens
     tokens = scale.provider_tokens(layout.tokens)
-    while True:  # bullets take a part of the budget below 1, so this ends
+    while True:  # ends, because bullets take only a fraction of the budget
         wider = scale.with_dynamic(tokens)
         more_tokens = max(0, wider.effective.bullets_tokens - bullets_tokens)
         needed = wider.provider_tokens(layout.tokens + more_tokens)

@@ -165,8 +165,8 @@ def _head_envelope(version: Version, builder: EnvelopeBuilder, keys: Keys, tenan
     from ..store import Store
 
     with Store(MemoryJournal(), MemoryObjects(), keys, uri="memory:", draw_nonce=lambda: "0" * 8) as aside:
-        # the version was read from the chain that governs it, so it is not compared with one; the store aside holds
-        # neither that chain nor the sessions that its records cite, and would find them missing
+        # the version was read from the chain that governs it, so it needs no comparison; this store in memory has
+        # neither that chain nor the sessions that its records cite, and would report them as missing
         aside.fact_lookup.sessions = None
         session = aside.session(SESSION, tenant=tenant, profile=version.profile, counter=builder.counter)
         return builder.build(session)

@@ -1,1 +1,1 @@
-"""What leaves the window, what takes its place, and what that lost."""
+"""Compaction: the groups that leave the window, the bullets that replace them, and the losses."""

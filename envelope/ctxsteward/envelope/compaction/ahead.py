@@ -1,22 +1,22 @@
-"""`SummaryAhead`: summaries made beside the session, so that no build waits for a model.
+"""Make summaries in the background (`SummaryAhead`), so that no build waits for a model.
 
-Once the history has come to `START_FRACTION` of what makes a compaction due, the groups that one would take there are
-given to the summarizer in a thread. When it is due, what came of that is taken if it is there and its base still
-stands: it is the same log (nonce, and the addresses of what was summarized), no compaction was made since, nothing was
-replaced, none of those groups was pinned. What must leave beside those groups by then is summarized at once, as all of
-it is where there is nothing to take; a finding says why (`summary_not_ready`, `summary_fell_back`). Whatever fails
-here, in whatever way, is told by that finding alone: a build raises nothing because of it.
+When the history reaches `START_FRACTION` of the tokens that make a compaction due, a thread gives the summarizer the
+groups that a compaction would take then. When the compaction is due, that summary is used if it is ready and its base
+is unchanged: the same log (nonce, and the addresses of the summarized messages), no compaction since, nothing replaced,
+none of the groups pinned. Further groups that must leave by then are summarized at once. Without a usable summary all
+groups are summarized at once, and a finding gives the reason (`summary_not_ready`, `summary_fell_back`). Any failure
+here is reported by that finding alone: a build never raises because of it.
 
-With a `provider` the request that was just built is handed on (`prefix`), so that a model of the same provider is asked
-behind what it has read already, and bills that as cached.
+With a `provider` the summarizer also gets the request that was just built (`prefix`). A model of the same provider then
+reads its instructions behind text that it has read already, which is billed as cached.
 
-A summary is forgotten once its compaction is committed; drafts only look at it. One of a session whose log was replaced
-(a principal or the session was erased) is not asked for any more and not kept when it comes. One that is there is
-deleted at once by a `forget` of this process (`erasers_of`, which the store asks); after one of another process by the
-session's next build, and by any build after `SWEEP_SECONDS`.
+A summary is dropped once its compaction is committed; drafts only read it. If a session's log was replaced (a principal
+or the session was erased), its summary is not requested any more and not kept when it arrives. An existing one is
+deleted at once by a `forget` in this process (`erasers_of`, which the store calls). After a `forget` in another
+process, the session's next build deletes it, or any build after `SWEEP_SECONDS`.
 
-What is under way is known to this process alone: another one, a fork, or one that was restarted, compacts without. Its
-threads hold no process at its end; `close` gives everything up.
+Summaries exist in this process alone: another process, a fork, or a restarted process compacts without them. The
+threads never delay the end of the process; `close` gives up all work.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ from ..history.session import Session
 from .policy import CompactionChoice, Window
 
 START_FRACTION = 0.6
-"""Of the tokens that make a compaction due."""
+"""Fraction of the tokens that make a compaction due at which its summary is begun."""
 MAX_JOBS = 1000
-"""Sessions with a summary under way or waiting; the oldest is given up."""
+"""Most sessions with a summary running or waiting; beyond it the oldest is given up."""
 SWEEP_SECONDS = 30.0
 
 
 class PrefixedSummarizer(Protocol):
-    """A summarizer that can be asked behind a rendered request."""
+    """A summarizer that can send its instructions behind a rendered request."""
 
     def __call__(self, source: SummarizerInput, *, budget_tokens: int, prefix: Wire | None = None) -> Summary: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCompaction:
-    """What a compaction would take, and what its summarizer would be given."""
+    """The groups that a compaction would take, and its summarizer's arguments."""
 
     choice: CompactionChoice
     source: SummarizerInput
@@ -66,12 +66,12 @@ class PlannedCompaction:
 
 
 PreparedSummary = tuple[CompactionChoice, Summary]
-"""What a compaction takes, and the bullets of it that were made ahead."""
+"""The groups that a compaction takes, and their summary made ahead."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The state of a log that a summary was begun on."""
+    """State of a log when a summary was begun."""
 
     nonce: str
     generation: int
@@ -90,24 +90,24 @@ class _Job:
     journal: Journal
     key: SessionKey
     generations: tuple[tuple[SessionKey, int], ...]
-    """Of the session's log, and of those it was forked from."""
+    """Generations of the session's log and of the logs it was forked from."""
     drop: frozenset[int]
     mask: frozenset[int]
     addresses: tuple[str, ...]
-    """Of all originals of the groups that leave, in their order."""
+    """Addresses of all originals of the leaving groups, in order."""
     future: Future[Summary] = field(default_factory=Future)
 
     def stands(self) -> bool:
-        """Whether nothing of the log was replaced since, nor the session forgotten; read from the journal."""
+        """Return whether the journal shows that no record was replaced since and the session was not forgotten."""
         try:
             if any(note.principal is None for note in self.journal.forgotten(self.key.tenant, self.key.session)):
                 return False
             return all(self.journal.generation(key) == number for key, number in self.generations)
-        except Exception:  # closed, damaged, out of reach: nobody can say that it stands
+        except Exception:  # closed, damaged or out of reach: the base cannot be confirmed
             return False
 
     def run(self, summarize: Callable[[], Summary]) -> None:
-        """Make the summary; what was erased meanwhile is neither asked for nor kept."""
+        """Make the summary; text erased meanwhile is not sent, and a summary of it is not kept."""
         if not self.future.set_running_or_notify_cancel():
             return
         try:
@@ -120,29 +120,29 @@ class _Job:
 
 
 class _Erased(Exception):
-    """What was to be summarized was erased."""
+    """The text to be summarized was erased."""
 
 
 _ALIVE: WeakSet[SummaryAhead] = WeakSet()
-"""Of this process; each goes with its builder."""
+"""All instances of this process; each lives as long as its builder."""
 _ALIVE_LOCK = forking.lock()
 
 
 def erasers_of(journal: Journal) -> list[Eraser]:
-    """What deletes the summaries that this process holds of a journal's sessions."""
+    """Return erasers of the summaries that this process has of a journal's sessions."""
     with _ALIVE_LOCK:
         return [partial(ahead, journal=journal) for ahead in _ALIVE]
 
 
 class SummaryAhead:
-    """Summaries under way, by session; safe with threads."""
+    """Running and finished summaries by session; safe with threads."""
 
     place = "summaries made ahead"
 
     def __init__(self, summarizer: PrefixedSummarizer, provider: str | None = None, *, workers: int = 2) -> None:
         self.summarizer: PrefixedSummarizer = summarizer
         self.provider: str | None = provider
-        """Of `EnvelopeBuilder`'s; it refuses another one."""
+        """Name of a provider that `EnvelopeBuilder` accepts, or None to send no prefix."""
         self._workers, self._lock = workers, forking.lock()
         self._jobs: dict[tuple[SessionKey, str], _Job] = {}
         self._waiting: deque[tuple[_Job, Callable[[], Summary]]] = deque()
@@ -153,12 +153,12 @@ class SummaryAhead:
             _ALIVE.add(self)
 
     def forked(self) -> None:
-        """In a child: what the parent's threads make is the parent's."""
+        """Drop all jobs in a child process: the parent's threads serve the parent alone."""
         self._jobs.clear()
         self._waiting.clear()
         self._running = 0
 
-    # -- beginning ----------------------------------------------------------------------------------------------
+    # -- starting -----------------------------------------------------------------------------------------------
 
     def consider(
         self,
@@ -167,7 +167,7 @@ class SummaryAhead:
         plan: Callable[[int], PlannedCompaction | None],
         render: Callable[[Any], Wire],
     ) -> None:
-        """Begin a summary where one will be wanted soon. `plan` says what a compaction at so many more tokens takes."""
+        """Start a summary if one will be needed soon; `plan(n)` gives the compaction after n more tokens."""
         self._sweep()
         with self._lock:
             job = self._jobs.get(_name(session))
@@ -178,7 +178,7 @@ class SummaryAhead:
         due_tokens = min(window.budgets.trigger_at(window.next_share_tokens), window.budgets.dynamic_tokens)
         if job is not None or window.history_tokens < START_FRACTION * due_tokens:
             return
-        with suppress(Exception):  # whatever cannot be planned is compacted without, as a finding will say
+        with suppress(Exception):  # the compaction goes without a summary then, and a finding reports it
             planned = plan(max(0, due_tokens - window.history_tokens))
             if planned is not None and planned.source.messages:
                 self._begin(session, planned, render)
@@ -196,10 +196,10 @@ class SummaryAhead:
             addresses=_addresses(session, drop | mask),
         )
         if sum(number for _, number in job.generations) != job.base.generation:
-            return  # replaced since it was read: the next build reads it anew
+            return  # the log was replaced since it was read: the next build reads it anew
         try:
             summarize = self._prepared(session, planned, render)
-        except Exception as error:  # `charged` and `render` are others' code
+        except Exception as error:  # `charged` and `render` may raise anything
             job.future.set_exception(error.with_traceback(None))
             summarize = None
         with self._lock:
@@ -218,7 +218,7 @@ class SummaryAhead:
         return partial(summarizer, planned.source, budget_tokens=planned.budget_tokens, **more)
 
     def _start(self, job: _Job, summarize: Callable[[], Summary]) -> None:
-        """Have it done by a thread; under the lock. Where none can be started any more it is never done."""
+        """Queue a job and start a thread for it; call under the lock. If no thread can start, the job is never done."""
         self._waiting.append((job, summarize))
         if self._running < self._workers:
             with suppress(RuntimeError):  # the interpreter is about to end, or has no more threads
@@ -233,14 +233,14 @@ class SummaryAhead:
                     return
                 job, summarize = self._waiting.popleft()
             job.run(summarize)
-            del job, summarize  # what was erased is not held until there is more to do
+            del job, summarize  # else erased text would stay in memory until the next job
 
-    # -- landing ------------------------------------------------------------------------------------------------
+    # -- using a summary ----------------------------------------------------------------------------------------
 
     def landing(self, session: Session, window: Window) -> PreparedSummary | Finding:
-        """The summary for the compaction that is due, and what it takes; or the finding that says why there is none.
+        """Return the summary for the compaction that is due, with its groups, or a finding why there is none.
 
-        It changes nothing: a compaction that is not committed after all leaves the summary to the next one.
+        It changes nothing: if the compaction is not committed, the next one can use the summary.
         """
         with self._lock:
             job = self._jobs.get(_name(session))
@@ -251,7 +251,7 @@ class SummaryAhead:
         return _landed(job, session, window)
 
     def settle(self, session: Session, event: Event) -> None:
-        """A compaction was committed: what was begun before it is over. Of a draft nothing is committed."""
+        """Drop a session's summary after a committed compaction; a draft commits nothing."""
         if isinstance(event, WindowCompacted) and not isinstance(session.journal, DraftJournal):
             with self._lock:
                 job = self._jobs.pop(_name(session), None)
@@ -259,7 +259,7 @@ class SummaryAhead:
                 job.future.cancel()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for what is under way, in tests and at the end of a process; whether all of it is done."""
+        """Wait for running summaries, in tests and at the end of a process; return whether all are done."""
         from concurrent.futures import wait
 
         with self._lock:
@@ -269,12 +269,12 @@ class SummaryAhead:
     # -- giving up ----------------------------------------------------------------------------------------------
 
     def __call__(self, gone: Sequence[Deletion], *, journal: Journal | None = None) -> int:
-        """As an eraser of `forget`: summaries of these sessions, of one journal or of all, are deleted; how many."""
+        """Delete summaries of forgotten sessions, of one journal or of all, and return how many (an `Eraser`)."""
         names = {(one.tenant, one.session) for one in gone}
         return self._give_up(lambda job: (job.key.tenant, job.key.session) in names and journal in (None, job.journal))
 
     def close(self) -> None:
-        """Give up everything. A call that is under way ends by itself; its answer is dropped."""
+        """Give up all jobs. A running call ends by itself, and its answer is dropped."""
         self._give_up(lambda job: True)
 
     def _give_up(self, is_over: Callable[[_Job], bool]) -> int:
@@ -287,7 +287,7 @@ class SummaryAhead:
         return len(jobs)
 
     def _sweep(self) -> None:
-        """Now and then delete what was made of logs that have been replaced since."""
+        """Every `SWEEP_SECONDS` delete summaries of logs that were replaced."""
         with self._lock:
             if time.monotonic() < self._swept + SWEEP_SECONDS:
                 return
@@ -298,12 +298,12 @@ class SummaryAhead:
 
 
 def _name(session: Session) -> tuple[SessionKey, str]:
-    """Of a log: sessions of two stores may have one id."""
+    """Return the key of a log; sessions of two stores may have the same id."""
     return session.key, session.state.nonce
 
 
 def _addresses(session: Session, groups: set[int] | frozenset[int]) -> tuple[str, ...]:
-    """Of the originals of these groups of the window, in order."""
+    """Return the addresses of the originals in these groups of the window, in order."""
     there = (group for group in session.state.groups if group.first in groups)
     return tuple(entry.event.address for group in there for entry in group.entries)
 
@@ -330,5 +330,5 @@ def _landed(job: _Job, session: Session, window: Window) -> PreparedSummary | Fi
 
 
 def fell_back(why: str) -> Finding:
-    """The finding of a summary that was made and not used."""
+    """Return the finding that a summary was made and not used."""
     return Finding(kind="summary_fell_back", text=f"the model's summary was not used: {why}")

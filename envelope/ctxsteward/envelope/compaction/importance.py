@@ -1,24 +1,24 @@
-"""Pruning by importance and from the middle outward: of plain message lists, and as policies of a builder.
+"""Prune by importance or from the middle outward, in plain message lists or as policies of a builder.
 
     pruner = ContextPruner("gpt-4o", archive=store.session("archive").extend)
     pruner.on("context:pruned", lambda told: log.info("%(removed)d messages left", told))
     history = pruner.prune(history).pruned                  # the same list while it fits
 
-A message is worth 40 · how new it is + its role (system 30, user 20, others 10) + its words (an error 15, tools and
-operations 10) + 5 · its length up to 2,000 characters: 100 at most. A tool call and its results move as one, with the
-worth of the best of them, so that no pair is broken. System messages, the task (the first user message), the newest
-message with its group, and calls that wait for their results stay whatever they are worth; of the rest the worthiest
-that fit. A tool result that answers nothing goes first.
+The worth of a message is 40 · how new it is + its role (system 30, user 20, others 10) + its words (an error 15, tools
+and operations 10) + 5 · its length up to 2,000 characters: 100 at most. A tool call and its results move together, with
+the highest worth among them, so that no pair is broken. System messages, the task (the first user message), the newest
+message with its group, and calls that wait for their results always stay. The worthiest of the rest that fit stay too.
+A tool result without a call leaves first.
 
 `remove_progressively` masks 10, 20, 50, then all tool results, from the middle outward, and stops at the first level
-that reaches its target; else older messages become a summary. A summary counts what it stands for, takes up the one
-before it, and, with a summarizer, carries cited bullets; the oldest that state no constraint leave where they exceed
-`SUMMARY_TOKENS`.
+that reaches its target. If none does, older messages become a summary. A summary counts the messages that it replaces,
+includes the summary before it and, with a summarizer, has cited bullets. Above `SUMMARY_TOKENS` the oldest bullets
+without a constraint are dropped first.
 
-What leaves is handed to `archive` before it leaves: where that fails, nothing does. It returns what leads back: a
-reference each, or an entry that has one, as `Session.extend` does. Messages are OpenAI's or Anthropic's dicts; they are
-never changed, and must not be while a pruner knows them. Tokens are counted once a message. Subscribers are called in
-order; what one raises reaches the caller.
+Removed messages go to `archive` first; if it fails, nothing is removed. It returns a reference for each message, or an
+entry that has one, as `Session.extend` does. Messages are OpenAI's or Anthropic's dicts. A pruner never changes them,
+and its caller must not while the pruner is in use. Tokens are counted once a message. Subscribers are called in order;
+their exceptions reach the caller.
 
 Raises `InvalidMessage`, `InputError`, `UnknownModel`. Sources: the context-manager design (weights, limits, events);
 the continuity design (levels, middle first).
@@ -45,14 +45,14 @@ from .policy import CompactionChoice, Policy, Window, with_default
 
 DEFAULT_MODEL = "default"
 DEFAULT_LIMIT_TOKENS = 100_000
-"""Of a model that nobody named."""
+"""Limit if no model is named."""
 TARGET_FRACTION = 0.8
-"""Of the model's limit: where pruning begins, and what it prunes to."""
+"""Fraction of the model's limit above which pruning begins, and to which it prunes."""
 KEPT_MESSAGES = 10
 SUMMARY_TOKENS = 600
-"""The most that the bullets of a summary take."""
+"""Most tokens of a summary's bullets."""
 REMOVAL_LEVELS = (0, 10, 20, 50, 100)
-"""Percent of the tool results."""
+"""Percent of the tool results to mask, level by level."""
 _ERROR = re.compile(r"error|exception|fail|traceback|错误|失败|异常", re.IGNORECASE)
 _OPERATION = re.compile(r"tool|operation|function|command", re.IGNORECASE)
 _SUMMARY = re.compile(
@@ -61,22 +61,22 @@ _SUMMARY = re.compile(
 
 Event = Literal["context:pruned", "context:summarized"]
 Archive = Callable[[Sequence[Wire]], Sequence[Any]]
-"""Keeps what leaves, and says what leads back to each."""
+"""Port: keep removed messages and return a reference for each."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportanceWeights:
-    """What a message's worth is made of; the defaults come to 100 at most."""
+    """Weights of a message's worth; the defaults add up to at most 100."""
 
     recency: float = 40
     system: float = 30
     user: float = 20
     others: float = 10
-    """Assistant and tool."""
+    """Weight of assistant and tool messages."""
     error: float = 15
     operation: float = 10
-    """Tool calls, their results, and talk of them."""
+    """Weight of tool calls, their results, and text about them."""
     length: float = 5
     full_length_chars: int = 2_000
 
@@ -87,11 +87,11 @@ class ImportanceWeights:
                 raise InputError(f"weights.{name}={value!r:.40}: expected a number from 0 to 10,000, characters from 1")
 
     def worth(self, message: Message, index: int, total: int) -> float:
-        """Worth of the message at this 0-based place of so many."""
+        """Return the worth of the message at a 0-based index of `total` messages."""
         return self.score(_weighed({}, message, 0), index, total)
 
     def score(self, item: CountedMessage, index: int, total: int) -> float:
-        """Worth of a message that was read before."""
+        """Return the worth of a counted message."""
         newness = index / (total - 1) if total > 1 else 1.0
         role = {"system": self.system, "user": self.user}.get(item.role, self.others)
         words = self.error * item.has_error + self.operation * item.is_operation
@@ -99,12 +99,12 @@ class ImportanceWeights:
 
 
 class CountedMessage(NamedTuple):
-    """A message as it is weighed."""
+    """A parsed message with its tokens and the properties that its worth depends on."""
 
     wire: Wire
     message: Message
     role: str
-    """system, user, assistant or tool."""
+    """One of system, user, assistant and tool."""
     tokens: int
     chars: int
     has_error: bool
@@ -131,7 +131,7 @@ def _weighed(wire: Wire, message: Message, tokens: int) -> CountedMessage:
 
 
 class PruneStats(NamedTuple):
-    """Tokens before and after, and messages."""
+    """Tokens before and after pruning, and numbers of messages."""
 
     original: int
     final: int
@@ -140,32 +140,32 @@ class PruneStats(NamedTuple):
 
 
 class PrunedContext(NamedTuple):
-    """A history, and what left it."""
+    """A pruned history with its removed messages."""
 
     pruned: Sequence[Wire]
-    """The caller's own list where nothing was done."""
+    """The remaining messages; the caller's own list if nothing changed."""
     removed: Sequence[Wire]
     stats: PruneStats
     references: tuple[str, ...] = ()
-    """What leads back to each removed message; empty without an archive."""
+    """Reference of each removed message; empty without an archive."""
     fits: bool = True
-    """False: what always stays is more than was allowed."""
+    """False if the messages that always stay exceed the limit."""
     removed_percent: int = 0
-    """Of the tool results, by `remove_progressively`."""
+    """Percent of tool results that `remove_progressively` masked."""
 
 
 class SummarizedContext(NamedTuple):
-    """A history whose older messages are one."""
+    """A history with its older messages replaced by one summary."""
 
     summarized: Sequence[Wire]
     summary: Wire | None
-    """None: nothing was done."""
+    """The summary's message, or None if nothing changed."""
     summarized_items: int
     kept_items: int
 
 
 class ContextStats(NamedTuple):
-    """How full a model's context is."""
+    """Utilization of a model's context."""
 
     items: int
     tokens: int
@@ -175,7 +175,7 @@ class ContextStats(NamedTuple):
 
 
 class ContextPruner:
-    """Prunes the histories of one model; not safe with threads."""
+    """Pruner of histories for one model; not safe with threads."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class ContextPruner:
         archive: Archive | None = None,
         summarizer: Summarizer | None = None,
     ) -> None:
-        """`counter` counts instead of the model's own; `summarizer` writes the bullets of summaries."""
+        """Make a pruner; `counter` replaces the model's own, and `summarizer` writes the bullets of summaries."""
         info = None if model == DEFAULT_MODEL else model_info(model)
         self.limit_tokens: int = DEFAULT_LIMIT_TOKENS if info is None else info.window_tokens
         self.weights: ImportanceWeights = weights or ImportanceWeights()
@@ -197,10 +197,9 @@ class ContextPruner:
         self._subscribers: dict[str, list[Callable[[Mapping[str, Any]], object]]] = {}
 
     def on(self, event: Event, subscriber: Callable[[Mapping[str, Any]], object]) -> Callable[[], None]:
-        """Call `subscriber` with the payload of each such event; the result ends that.
+        """Call `subscriber` with the payload of each such event, until the returned function is called.
 
-        context:pruned      original, final, removed, token_reduction
-        context:summarized  summarized, kept, summary
+        context:pruned      original, final, removed, token_reduction context:summarized  summarized, kept, summary
         """
         if event not in get_args(Event):
             raise InputError(f"no event {event!r:.60}; known: {', '.join(get_args(Event))}")
@@ -209,14 +208,14 @@ class ContextPruner:
         return lambda: subscribers.remove(subscriber)
 
     def stats(self, history: Sequence[Wire]) -> ContextStats:
-        """How full the model's context is with this history; changes nothing."""
+        """Return how much of the model's context this history uses."""
         tokens = sum(item.tokens for item in self._counted(history))
         percent = round(100 * tokens / self.limit_tokens, 1)
         needs = tokens > self.limit_tokens * TARGET_FRACTION
         return ContextStats(len(history), tokens, self.limit_tokens, percent, needs)
 
     def prune(self, history: Sequence[Wire], max_tokens: int | None = None) -> PrunedContext:
-        """Keep what must stay and, of the rest, the worthiest that fit; by default 80 % of the model's limit."""
+        """Remove the least worthy messages that may leave until the rest fits; by default 80 % of the model's limit."""
         allowed = int(self.limit_tokens * TARGET_FRACTION) if max_tokens is None else max_tokens
         if type(allowed) is not int or allowed < 0:
             raise InputError(f"max_tokens={max_tokens!r:.40}: expected a whole number of tokens, at least 0")
@@ -242,7 +241,7 @@ class ContextPruner:
         return PrunedContext(pruned, removed, stats, references, used <= allowed)
 
     def summarize(self, history: Sequence[Wire], max_items: int = KEPT_MESSAGES) -> SummarizedContext:
-        """Put one message in the place of all but the newest `max_items`, system messages and the task."""
+        """Replace all messages but the newest `max_items`, system messages and the task by one summary."""
         if type(max_items) is not int or max_items < 1:
             raise InputError(f"max_items={max_items!r:.40}: expected a whole number of messages, at least 1")
         items = self._counted(history)
@@ -263,7 +262,7 @@ class ContextPruner:
         return SummarizedContext(summarized, summary, len(old), len(kept))
 
     def remove_progressively(self, history: Sequence[Wire], target_tokens: int) -> PrunedContext:
-        """Mask tool results by levels until `target_tokens` are reached, then summarize."""
+        """Mask tool results level by level until `target_tokens` is reached, else summarize."""
         items = self._counted(history)
         original = sum(item.tokens for item in items)
         if original <= target_tokens:
@@ -295,10 +294,10 @@ class ContextPruner:
         counts = {"original": original, "final": final, "removed": removed}
         self._tell("context:pruned", {**counts, "token_reduction": original - final})
 
-    # -- its parts ------------------------------------------------------------------------------------------------
+    # -- parts of the pruner --------------------------------------------------------------------------------------
 
     def _counted(self, history: Sequence[Wire]) -> list[CountedMessage]:
-        """Each message read and counted once."""
+        """Parse and count each message once."""
         known = self._known
         items = []
         for wire in history:
@@ -306,7 +305,7 @@ class ContextPruner:
             if item is None or item.wire is not wire:
                 item = known[id(wire)] = self._read(wire)
             items.append(item)
-        if len(known) > 4 * len(items) + 10_000:  # of histories that went on without them
+        if len(known) > 4 * len(items) + 10_000:  # else messages of past histories would stay in memory
             self._known = {id(item.wire): item for item in items}
             self._references = {key: kept for key, kept in self._references.items() if key in self._known}
         return items
@@ -316,7 +315,7 @@ class ContextPruner:
         return _weighed(wire, message, self._counter.message(message))
 
     def _archived(self, wires: Sequence[Wire]) -> tuple[str, ...]:
-        """Hand what leaves to the archive, each message once; what leads back to each."""
+        """Archive removed messages, each once, and return the reference of each."""
         if self._archive is None:
             return ()
         known = self._references
@@ -369,7 +368,7 @@ class ContextPruner:
         return lines
 
     def _fitting(self, lines: list[str]) -> list[str]:
-        """The lines that fit; the oldest without a constraint leave first, then the oldest."""
+        """Return the lines that fit, without the oldest lines that have no constraint, then without the oldest."""
         costs = [self._counter.text(line) for line in lines]
         left = sum(costs) - SUMMARY_TOKENS
         out: set[int] = set()
@@ -388,17 +387,17 @@ class ContextPruner:
 
 
 class _Unit(NamedTuple):
-    """Messages that move as one."""
+    """Messages that stay or leave together."""
 
     places: tuple[int, ...]
     stays: bool
     is_broken: bool
-    """A result that answers nothing, or calls that were never answered."""
+    """Whether it is a result without a call, or has calls without results."""
     is_summary: bool
 
 
 def _units(items: Sequence[CountedMessage]) -> Iterator[_Unit]:
-    """Tool calls with their results, and every other message by itself, in order."""
+    """Yield tool calls with their results, and every other message by itself, in order."""
     summaries = {at for at, item in enumerate(items) if item.role == "user" and _SUMMARY.match(item.message.text)}
     spoken = (at for at, item in enumerate(items) if item.role == "user" and not item.results)
     task = next((at for at in spoken if at not in summaries), -1)
@@ -417,7 +416,7 @@ def _units(items: Sequence[CountedMessage]) -> Iterator[_Unit]:
 
 
 def middle_out(items: Sequence[T], percent: int) -> list[T]:
-    """So many percent of the items, alternating around the middle; at least one where that is more than none.
+    """Return this percentage of the items, alternating around the middle; at least one unless the percentage is 0.
 
     >>> middle_out("abcdefgh", 50), middle_out("abcdefgh", 1), middle_out("abc", 0)
     (['d', 'e', 'c', 'f'], ['d'], [])
@@ -445,7 +444,7 @@ def _line(content: object) -> str:
 
 
 def policy_named(name: PolicyName) -> Policy:
-    """The policy of this name; raises `InputError` for an unknown one."""
+    """Return the policy with this name; raise `InputError` for an unknown name."""
     if name not in get_args(PolicyName):
         raise InputError(f"no policy named {name!r:.60}; known: {', '.join(get_args(PolicyName))}")
     if name == "threshold":
@@ -454,9 +453,9 @@ def policy_named(name: PolicyName) -> Policy:
 
 
 def middle_out_policy() -> Policy:
-    """Mask 10, 20, 50, then all tool results, from the middle of the window outward; the policy named ``middle_out``.
+    """Return the policy ``middle_out``: mask 10, 20, 50, then all tool results, from the middle of the window outward.
 
-    It stops at the first level that reaches the target; only where all are not enough whole messages leave and are
+    It stops at the first level that reaches the target. If all masks are not enough, whole groups leave and are
     summarized. The report names the level.
     """
     return Policy(name="middle-out/1 threshold", choose=_choose_middle_out, shortens_old_replies=False)
@@ -477,7 +476,7 @@ def _choose_middle_out(window: Window, need_tokens: int) -> CompactionChoice:
 
 
 def importance_policy(weights: ImportanceWeights | None = None) -> Policy:
-    """Whole groups leave, those of least worth first; the policy named ``importance``."""
+    """Return the policy ``importance``: whole groups leave, those of least worth first."""
     choose = partial(_choose_by_worth, weights or ImportanceWeights())
     return Policy(name="importance/1 threshold", choose=choose, shortens_old_replies=False)
 
@@ -501,17 +500,17 @@ def _choose_by_worth(weights: ImportanceWeights, window: Window, need_tokens: in
 
 
 def _least(window: Window) -> int:
-    """What a compaction must save to be made at all."""
+    """Return the least number of tokens that a compaction must save."""
     return int(window.section_tokens * MIN_PROGRESS_FRACTION) + 1
 
 
-# -- the same by itself ----------------------------------------------------------------------------------------------
+# -- pruning in one call ---------------------------------------------------------------------------------------------
 
 
 def prune_context(
     history: Sequence[Wire], max_tokens: int | None = None, model: str = DEFAULT_MODEL, **settings: Any
 ) -> PrunedContext:
-    """`ContextPruner.prune` once; `settings` are the pruner's.
+    """Call `ContextPruner.prune` once; `settings` are the pruner's arguments.
 
     >>> words = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
     >>> prune_context(words).pruned is words
@@ -523,15 +522,15 @@ def prune_context(
 def summarize_context(
     history: Sequence[Wire], max_items: int = KEPT_MESSAGES, model: str = DEFAULT_MODEL, **settings: Any
 ) -> SummarizedContext:
-    """`ContextPruner.summarize` once."""
+    """Call `ContextPruner.summarize` once."""
     return ContextPruner(model, **settings).summarize(history, max_items)
 
 
 def context_stats(history: Sequence[Wire], model: str = DEFAULT_MODEL, **settings: Any) -> ContextStats:
-    """`ContextPruner.stats` once."""
+    """Call `ContextPruner.stats` once."""
     return ContextPruner(model, **settings).stats(history)
 
 
 def auto_manage_context(history: Sequence[Wire], model: str = DEFAULT_MODEL, **settings: Any) -> PrunedContext:
-    """Prune to 80 % of the model's limit where the history takes more; the same list where it does not."""
+    """Prune a history that exceeds 80 % of the model's limit; return the same list if it does not."""
     return ContextPruner(model, **settings).prune(history)

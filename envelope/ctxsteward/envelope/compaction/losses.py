@@ -1,12 +1,12 @@
-"""What a compaction lost, found by code that is not the summarizer.
+"""Find the losses of a compaction, with code that is independent of the summarizer.
 
-Probes are typed things a text says, of the closed enum `LossKind`. Each probe of an original that leaves the window is
-looked for in what the window shows now: bullets, and what is still shown of the messages that stay. What is missing is
-a `Loss` with its reference and its span; so is every message that no bullet cites, and every bullet that went. A value
-counts as shown only where it stands alone, not inside a longer one.
+A probe is a typed statement in a text, with a kind of the closed enum `LossKind`. Each probe of an original that leaves
+the window is searched in the text that the window still shows: bullets, and visible parts of the messages that stay. A
+missing probe is a `Loss` with its reference and span. So is every message without a citing bullet, and every dropped
+bullet. A value counts as shown only if it is not part of a longer one.
 
-Patterns are deliberately plain and independent of any summarizer's idea of salience. English and Chinese. Cost is
-linear; a text longer than `LOOK_CHARS` is probed at its head and tail.
+Patterns are deliberately plain and independent of any summarizer's measure of salience. They cover English and Chinese.
+The cost is linear; of a text longer than `LOOK_CHARS` only head and tail are probed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from ..layout.fragments import DerivedText, MessageStep, Step, ToolResults
 
 LOOK_CHARS = 20_000
 MAX_PROBES = 64
-"""Of one message; what is more is counted by its reference alone."""
+"""Most probes of one message; its reference accounts for the rest."""
 QUOTE_CHARS = 160
 
 
 class Probe(NamedTuple):
-    """Something typed, where it stands in the original, and the value to look for."""
+    """A typed statement, its span in the original, and the value to search for."""
 
     kind: LossKind
     text: str
     start: int
     stop: int
     value: str
-    """Normalized."""
+    """Normalized value."""
 
 
-# where a value may begin anywhere, its length is bounded: a run of such characters costs its length and no more
+# a value that may begin anywhere has a bounded length, so that a long run of such characters costs linear time
 _VALUES = re.compile(
     r"""
       (?P<url>https?://[^\s<>"'`\])}，。；]*[^\s<>"'`\])}，。；.,;:!?])
@@ -56,13 +56,13 @@ _VALUES = re.compile(
 )
 
 _CANDIDATES = re.compile(r"(?<!\S)(?=\S*[0-9/@])\S+")
-"""White-space separated tokens that can hold a value: a plain word costs next to nothing."""
+"""Tokens between white space that may have a value; a plain word costs almost nothing."""
 _UNIT_CHARS = 10
 _MAX_SENTENCES = 8
 
 
 def _cue(kind: LossKind, words: str, chinese: str) -> tuple[LossKind, tuple[str, ...], re.Pattern[str]]:
-    """A kind, the substrings one of which must occur, and the pattern that decides."""
+    """Return a kind, substrings (at least one must occur), and the pattern that decides."""
     stems = tuple(re.sub(r"[\\?()].*", "", word) for word in words.split("|"))
     return kind, (*stems, *chinese.split("|")), re.compile(rf"\b(?:{words})\b|{chinese}", re.IGNORECASE)
 
@@ -97,7 +97,7 @@ _BREAK = re.compile(r"[.!?。！？；\n](?=\s|$|[^\x00-\x7f])|\n")
 
 
 def normalize(text: str) -> str:
-    """Case, width, thousands separators and white space do not count.
+    """Remove differences of case, width, thousands separators and white space.
 
     >>> normalize("１,２00  Ms")
     '1200 ms'
@@ -107,7 +107,7 @@ def normalize(text: str) -> str:
 
 
 def probes(text: str) -> list[Probe]:
-    """The typed things of a text, in order; at most `MAX_PROBES`."""
+    """Return the probes of a text in order, at most `MAX_PROBES`."""
     if len(text) <= LOOK_CHARS:
         found = list(_find(text, 0))
     else:
@@ -119,7 +119,7 @@ def probes(text: str) -> list[Probe]:
 def _find(text: str, offset: int) -> Iterator[Probe]:
     count = 0
     for token in _CANDIDATES.finditer(text):
-        # a candidate is read with what follows it, since a unit may stand apart: "30 days"
+        # a candidate is read with the text behind it, because a unit may be a word of its own: "30 days"
         for match in _VALUES.finditer(text, token.start(), min(len(text), token.end() + _UNIT_CHARS)):
             if match.start() >= token.end():
                 break
@@ -152,7 +152,7 @@ _KINDS: dict[str, LossKind] = {
 
 
 def _sentence(text: str, cue: re.Match[str]) -> tuple[int, int]:
-    """The sentence around a cue, at most `QUOTE_CHARS` of it, the cue always inside, no white space at its ends."""
+    """Return the span of the sentence around a cue: `QUOTE_CHARS` at most, with the cue, without outer white space."""
     start = max(0, cue.start() - QUOTE_CHARS)
     for match in _BREAK.finditer(text, start, cue.start()):
         start = match.end()
@@ -169,14 +169,14 @@ def _sentence(text: str, cue: re.Match[str]) -> tuple[int, int]:
 
 
 PROBED_CHARS = 80_000
-"""Of a compaction's originals, newest first; what is older in so large a backlog is accounted for by message."""
+"""Characters of a compaction's originals that are probed, newest first; each older message is one loss as a whole."""
 SUMMARY_CHARS = 80
 
 
 def account(
     gone: Sequence[LogEntry], bullets: Sequence[Bullet], shown: Sequence[str], lost_bullets: Sequence[Bullet]
 ) -> list[Loss]:
-    """The losses of a compaction, in ordinal order; `shown` are the texts that stay visible beside the bullets."""
+    """Return a compaction's losses in ordinal order; `shown` are the visible texts besides the bullets."""
     haystack = normalize("\n".join([*(bullet.text for bullet in bullets), *shown]))
     cited = {ref for bullet in bullets for ref in bullet.citations}
     losses: list[Loss] = []
@@ -201,7 +201,7 @@ def account(
 
 
 def stands_in(value: str, haystack: str) -> bool:
-    """Whether a normalized value occurs by itself, not as a part of a longer number or word.
+    """Return whether a normalized value occurs by itself, not as a part of a longer number or word.
 
     >>> stands_in("42", "wait 142 s"), stands_in("42", "wait 42 s")
     (False, True)
@@ -221,7 +221,7 @@ def _joins(edge: str, neighbour: str) -> bool:
 
 
 def shown_texts(steps: Sequence[Step]) -> Iterator[str]:
-    """What a group shows: excerpts and placeholders instead of the results they stand for."""
+    """Yield the texts that a group shows, with excerpts and placeholders in place of results."""
     for step in steps:
         match step:
             case DerivedText(text=text):

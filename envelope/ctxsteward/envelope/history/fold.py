@@ -104,7 +104,7 @@ class DamageWitness(Protocol):
 
 
 def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
-    """Apply rows of the log to a state whose position is where the rows begin."""
+    """Apply rows of the log to a state; the rows begin at its position."""
     holds_stand_in = state.repaired and any(entry.event.damaged for group in state.groups for entry in group.entries)
     mending = _LogMender(state, witness) if holds_stand_in else None
     for index, row in enumerate(rows):

@@ -54,14 +54,14 @@ if TYPE_CHECKING:
     from .session import Session
 
 TRIES = 100
-"""Attempts against other writers before `Conflict` is raised."""
+"""Attempts that may lose to other writers before `Conflict` is raised."""
 MAX_FORKS = 1000
 """Most forks at one message."""
 MIN_OVERLAP, SURE_OVERLAP, MIN_OVERLAP_CHARS = 2, 4, 60
 """Different messages that a compacted history must share with the end of a log: two with so many characters together,
 or four. Short ones such as "Continue" and "ok" occur in every branch."""
 MAX_LOOK_BACK = 50
-"""Newest messages of log and history that are searched for the end of the other."""
+"""Number of newest messages on each side in which the other side's end is searched."""
 MAX_ALIGNED = 8
 """Most places at which the two ends are compared message by message."""
 MAX_KNOWN = 20_000
@@ -137,7 +137,7 @@ class Follower:
         self._around: dict[int, int] = {}
         """Index in the history of each message that came with more text, by ordinal."""
         self.forks_made: int = 0
-        """Forks that diverging histories began since this process follows them."""
+        """Number of forks that this process began for diverging histories."""
         self._erased: tuple[tuple[SessionKey, int], Sequence[int]] | None = None
         """Ordinals of erased messages of one log at one generation. They are read once, not at each call."""
         self._left_out: int = 0

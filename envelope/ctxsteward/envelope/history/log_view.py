@@ -130,7 +130,7 @@ def origin_of(log: Log) -> ForkPoint | None:
 
 
 TRIES = 1000
-"""Attempts of a write against other writers before it raises `Conflict`."""
+"""Attempts of a write that may lose to other writers before it raises `Conflict`."""
 
 T = TypeVar("T")
 
@@ -264,7 +264,7 @@ class SessionLogView:
             fold(self.state, rows, self)
 
     def advance(self, upto: int) -> None:
-        """Read on to the later position `upto`; the state equals that of `load(upto)` at the cost of new records."""
+        """Read on to a later position; the state equals that of `load(upto)`, but only new records are read."""
         self._upto = upto
         if self.is_replaced():
             self.load(upto)

@@ -151,7 +151,7 @@ class Originals:
         return found
 
     def origin(self, at: int | str | None) -> ForkPoint:
-        """Return where a fork behind message `at` begins; None stands for the end of the log."""
+        """Return where a fork behind message `at` begins, or a fork at the end of the log for None."""
         state = self._replica.state
         if at is None:
             return ForkPoint(self._replica.id, state.position, state.ordinal)

@@ -50,7 +50,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "section": ("sect", "budget"),
     "tag": ("system>", "static>", "dynamic>", "static]", "dynamic]"),
 }
-"""For each form, words in lower case of which any text with that form has at least one."""
+"""Words in lower case for each form; any text with the form has at least one of them."""
 assert all(name.endswith(("_tokens", "_fraction")) for name in Budgets.model_fields if "_" in name)
 _KEY = re.compile(
     r"""(?:^[ \t]{0,16}|[{,][ \t]?\n?[ \t]{0,16})["']?([a-z_]{4,15})["']?[ \t]?:(?=[ \t\n\[{"'0-9])""", re.MULTILINE

@@ -64,7 +64,7 @@ def check_memory(memory: object) -> None:
 
 
 _BARE = NewMessage(message=None)
-"""Stands for the metadata of a message that comes without any."""
+"""Metadata of a message that comes without any."""
 
 
 class PersonMemory(Protocol):

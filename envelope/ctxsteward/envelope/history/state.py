@@ -202,7 +202,7 @@ class State:
         self.position += 1
 
     def observe(self, event: ObservationsAppended) -> None:
-        """Extend the observation log."""
+        """Append the event's observations to the observation log, or to the log that replaces it."""
         standing = self.observations if event.standing is None else event.standing
         self.observations, self.observed_to = (*standing, *event.appended), event.upto
 
@@ -365,10 +365,10 @@ class State:
         self.compactions = checkpoint["compactions"] - 1
         self.task, self.phase = checkpoint["task"], checkpoint["phase"]
         self.last_user, self.last_text = checkpoint["last_user"], checkpoint["last_text"]
-        self.answered = checkpoint.get("answered", 0)  # not kept by the first stores
+        self.answered = checkpoint.get("answered", 0)  # missing in the oldest stores
         self.last_reply = checkpoint["last_reply"]
         self.open_calls = [OpenCall(*call) for call in checkpoint["open_calls"]]
-        self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
+        self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # missing in the oldest stores
         self._settle(event, entry)
         waiting = unanswered(self.groups[-1]) if self.open_calls and self.groups else []
         # A checkpoint has only ids: equal calls get their names back. The calls of a stand-in have other ids.

@@ -470,7 +470,7 @@ def check_note(name: str, text: object) -> None:
 
 
 def checked_outcome(told: Mapping[str, object]) -> Outcome:
-    """Return the outcome with these values; None stands for an unknown one. Raise `InputError`."""
+    """Return the outcome with these values, without those that are None; raise `InputError`."""
     given = {name: value for name, value in told.items() if value is not None}
     reward = given.get("reward")
     try:

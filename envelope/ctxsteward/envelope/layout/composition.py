@@ -66,7 +66,7 @@ class HeadLayout:
     tools: tuple[Wire, ...]
     tools_tokens: int
     tools_digest: bytes
-    """SHA-256, never stored."""
+    """SHA-256 of the tools, never stored."""
     findings: tuple[Finding, ...]
     cut: MetaCut | None = None
     """The records that meta left out, or None."""

@@ -46,7 +46,7 @@ _LOOK_CHARS = 400_000
 
 
 def excerpt(text: str, *, cap_tokens: int, ref: str, tokens: int, count: Callable[[str], int]) -> str:
-    """Return about `cap_tokens` of a text with `tokens` tokens, with a line that gives the reference of the whole."""
+    """Return at most about `cap_tokens` of a text (of `tokens`), with a line that gives the reference of the whole."""
     note = f"[… {tokens} tokens in all, excerpt; {ref} resolves to the whole …]"
     room = max(8, cap_tokens - count(note) - 4)
     chars_a_token = max(1.0, len(text) / max(1, tokens))

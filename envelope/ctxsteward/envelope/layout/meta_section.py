@@ -40,8 +40,8 @@ class ChosenRecords(NamedTuple):
 
 
 ChooseRecords = Callable[[Sequence[MetaRecord], int, Counter], ChosenRecords]
-"""Port: choose which records to show in about this many tokens. It is called only if they do not all fit; if its choice
-is too long, more records are left out by value."""
+"""Port: choose which records to show in about so many tokens (second argument). It is called only if they do not all
+fit; if its choice is too long, more records are left out by value."""
 
 
 def by_value(records: Sequence[MetaRecord], room_tokens: int, counter: Counter) -> ChosenRecords:
@@ -74,7 +74,7 @@ class SummarizerChoice:
             summary = self.summarizer(source, budget_tokens=room_tokens)
             cited = {Ref.parse(ref).ordinal for bullet in summary.bullets for ref in bullet.citations}
             fault = "" if cited <= set(range(1, len(records) + 1)) else "it cites records that it was not shown"
-        except Exception as error:  # a summarizer is the caller's code: the head is laid out whatever it raises
+        except Exception as error:  # a summarizer is the caller's code: lay the head out even if it raises
             cited, fault = set(), f"{type(error).__name__}: {error}"
         if fault:
             return by_value(records, room_tokens, counter)._replace(fault=f"{name}: {fault}")

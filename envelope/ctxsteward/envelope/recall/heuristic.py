@@ -1,11 +1,11 @@
-"""The default selector, `Heuristic`: it ranks originals by words and by the shape of a conversation, without a model.
+"""The default selector `Heuristic` ranks originals by words and by the shape of a conversation, without a model.
 
-The ranking itself (context-indexed BM25) is `session_index`. This module feeds it with what was appended since the last
-turn and keeps one index a session. The index is a cache: it is made again from the originals where it is lost.
+`session_index` makes the ranking (context-indexed BM25). This module adds new messages to one index a session. The
+index is a cache: if lost, it is made again from the originals.
 
-`SupersessionIndex` is kept in the same way. It knows which statements of a session were replaced by later ones, so that
-recall shows no old value without the new one. Each message is read once. The reader (`ReplacementReader`) is installed
-under the entry-point group ``ctxsteward.replacing``; an answer costs what it finds, not the session's age.
+`SupersessionIndex` is kept in the same way. It has the statements of a session that later ones replaced, so that recall
+shows no old value without the new one. Each message is read once. The reader (`ReplacementReader`) is installed under
+the entry-point group ``ctxsteward.replacing``. A query costs its results and not the session's age.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ if TYPE_CHECKING:
     from .session_index import IndexedUnit, SessionIndex
 
 MAX_SESSIONS = 64
-"""Indexes kept; the one used longest ago leaves."""
+"""Most indexes kept; the least recently used is dropped."""
 MAX_QUERY_CHARS = 8_000
-"""Of a query; of a longer one the beginning and the end: what is asked stands before or after what was pasted."""
+"""Most characters of a query; a longer one is cut to both ends, as a request comes before or after pasted text."""
 SPARE_ROOMS = 3
-"""Candidates are ranked for so many rooms: some are too long, or said already."""
+"""Candidates are ranked for this many rooms, because some are too long or already shown."""
 PASSAGES_FRACTION, PASSAGES_FROM_TOKENS = 0.35, 1_000
-"""Part of the room over so many tokens that is for passages of long replies: a small room is for what users said."""
+"""Share, of the room above this many tokens, for passages of long replies: a small room is for the user's words."""
 ASKED_FRACTION = 0.7
-"""The same of all of the room if the turn asks what the assistant said or did."""
+"""Their share of the whole room if the turn asks about the assistant's words or actions."""
 ROW_TOKENS, BYTES_A_TOKEN = 10, 4
-"""The size of a row is estimated: its reference and role, and its text."""
+"""Estimate of a row's size: tokens of its reference and role, and bytes a token of its text."""
 EVERYDAY_RANKS, EVERYDAY_RANKS_ELSEWHERE = (1_000, 30_000), (30_000, 150_000)
-"""A tokenizer's vocabulary is in the order of frequency. A word of the first rank says nothing about a topic, one of
-the second as much as any; other scripts than Latin come late in the order."""
+"""A tokenizer's vocabulary is ordered by frequency. A word up to the first rank tells nothing about a topic, one from
+the second rank on as much as any; scripts other than Latin come late in the order."""
 SILENT = "nothing earlier in the session answers to this turn"
 ASKS = re.compile(r"？|\?(?![\w/&=%.])")
-"""A question mark, not one inside an address."""
+"""A question mark that is not inside an address."""
 QUOTES = re.compile(r"“[^”]{4,}”|\"[^\"]{4,}\"|「[^」]{2,}」|『[^』]{2,}』|«[^»]{4,}»")
-"""A turn that quotes something refers to it, whatever the words."""
+"""A quotation; a turn with one refers to its source, whatever the words."""
 _PERSONAL = re.compile(
     r"\b(?:my|mine|ours?|(?-i:us)|we)\b|\b(?:I|you)\s+(?:\w+ed|said|told|wrote|gave)\b|\bdid\s+(?:I|you)\b"
     r"|我的|我们|咱们|[我你](?:之前|刚才|上次)?说过",
     re.IGNORECASE,
 )
-"""A question that holds one of these refers to the conversation, however everyday its words are."""
+"""A question with a match refers to the conversation, however common its words are."""
 QUOTED_TIMES = 3
-"""So often more does a quoted word count."""
+"""How many times more a quoted word counts."""
 _MONTHS = (
     "",
     "January",
@@ -88,21 +88,21 @@ class Weights(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     wide: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
-    """BM25 of a unit together with two on each side."""
+    """BM25 of a unit together with two units on each side."""
     asked: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
     """BM25 of a unit together with the question it answers."""
     sitting: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
-    """BM25 of the whole sitting (one day's talk) it belongs to, its date included."""
+    """BM25 of the unit's whole sitting (the talk of one day), date included."""
     date: float = Field(default=0.5, ge=0, le=MAX_WEIGHT)
     """BM25 of the sitting's date alone."""
     speaker: float = Field(default=0.6, ge=0, le=MAX_WEIGHT)
-    """Added where the question names exactly the one who said it."""
+    """Added if the question names exactly the unit's speaker."""
     passage: float = Field(default=0.2, ge=0, le=1)
-    """Of the best passage of a long message, by its words and those of the message that it answers."""
+    """Weight of a long message's best passage, by its words and those of the message that it answers."""
     novel: float = Field(default=0.25, ge=0, le=1)
-    """Part of its score that is added to a unit of which a third of the words were never said before."""
+    """Part of its score that is added to a unit in which a third of the words are new to the session."""
     everyday: float = Field(default=0.4, ge=0, le=1)
-    """What an everyday word of the question counts for; a rare one counts 1."""
+    """Weight of an everyday word of the question; a rare one counts 1."""
     recency: float = Field(default=0.0, ge=0, le=MAX_WEIGHT)
     """Newest unit 1, oldest 0, by units and not by the clock."""
     callout: float = Field(default=0.3, ge=0, le=MAX_WEIGHT)
@@ -117,7 +117,7 @@ class Heuristic:
     def __init__(
         self, weights: Weights | None = None, *, every_turn: bool = False, max_sessions: int = MAX_SESSIONS
     ) -> None:
-        """`every_turn`: rank for turns without need of memory, too, because somebody searches."""
+        """Make a selector; with `every_turn` it also ranks for turns that need no memory, for an explicit search."""
         self.weights: Weights = weights or Weights()
         self._every_turn = every_turn
         self._indexes: SessionCache[IndexedSession] = SessionCache(max_sessions)
@@ -148,7 +148,7 @@ class Heuristic:
 
 
 def is_personal_question(text: str) -> bool:
-    """Whether a text asks about its writer's own things, or about what one of the two did.
+    """Return whether a text asks about its writer's own things, or about an action of one of the two speakers.
 
     >>> is_personal_question("What is my name?"), is_personal_question("What is the capital of Chad?")
     (True, False)
@@ -157,14 +157,14 @@ def is_personal_question(text: str) -> bool:
 
 
 def _passages_tokens(text: str, room_tokens: int) -> int:
-    """What passages of long replies may take of the room of a turn."""
+    """Return how much of a turn's room passages of long replies may take."""
     if any("you" in match[0].lower() or "你" in match[0] for match in _PERSONAL.finditer(text)):
         return int(room_tokens * ASKED_FRACTION)
     return int(max(0, room_tokens - PASSAGES_FROM_TOKENS) * PASSAGES_FRACTION)
 
 
 def rarity_of(text: str) -> dict[str, float]:
-    """How rare the words of a text are in everyday language, by index term: 0 everyday, 1 rare.
+    """Return how rare a text's words are in everyday language, by index term: 0 everyday, 1 rare.
 
     >>> rarity = rarity_of("When did we discuss the Zanzibar itinerary?")
     >>> rarity["zanzibar"], rarity["discuss"] < rarity["itinerari"]
@@ -191,32 +191,32 @@ def _rarity_of_word(word: str) -> list[tuple[str, float]]:
 
 
 def ends_of(query: str) -> str:
-    """The query, or the beginning and the end of a long one."""
+    """Return the query, cut to its beginning and end if it is long."""
     if len(query) <= MAX_QUERY_CHARS:
         return query
     return f"{query[: MAX_QUERY_CHARS // 2]}\n{query[-MAX_QUERY_CHARS // 2 :]}"
 
 
 USER_WHOLE_CHARS = 4_000
-"""A user's message up to this is found and shown whole: more of what a user said is meant than of a long reply. On ten
-chats of long replies this shows 2 points more at 4,000 tokens."""
+"""A user's message up to this length is indexed and shown whole, because users mean more of their words than long
+replies do. On ten chats of long replies this shows 2 points more at 4,000 tokens."""
 LATELY = 4
-"""Messages before a long one: what they said already finds none of the units beside its passages once more."""
+"""Number of messages before a long one whose words find its passages, but no units near those."""
 
 
 class IndexedSession:
-    """One session's index, and what was said last."""
+    """Index of one session, and the terms of its newest messages."""
 
     def __init__(self) -> None:
-        with uncut():  # numpy, which only ranking needs, cannot be imported again after an import that was cut off
+        with uncut():  # only ranking needs numpy, which cannot be imported again after an interrupted import
             from .session_index import SessionIndex
 
         self.index: SessionIndex = SessionIndex()
         self._lately: deque[frozenset[str]] = deque(maxlen=LATELY)
-        """Terms of the messages that were taken last."""
+        """Terms of the newest messages."""
 
     def add(self, entry: LogEntry) -> None:
-        """Take the next message, whole or by its passages."""
+        """Add the next message, whole or by its passages."""
         units = units_of(entry)
         said = frozenset(term for unit in units for term in unit.terms)
         if len(units) > 1:
@@ -233,11 +233,11 @@ class IndexedSession:
         self._lately.append(said)
 
     def state(self) -> list[Any]:
-        """The index, what was said last, and a digest of the rules by which that was read."""
+        """Return the index, the newest terms, and a digest of the rules that made them."""
         return [_rules(), self.index.state(), [[*said] for said in self._lately]]
 
     def resume(self, state: list[Any]) -> bool:
-        """Take up a state; False where other rules have made it."""
+        """Restore a state; return False if other rules made it."""
         rules, index, lately = state
         if rules != _rules():
             return False
@@ -251,7 +251,7 @@ def _rules() -> str:
 
 
 def units_of(entry: LogEntry) -> list[IndexedUnit]:
-    """A message as the index sees it: its text, its calls and tool results; a long one by its passages."""
+    """Return a message's units for the index: its text, calls and tool results; those of a long message by passage."""
     from .session_index import IndexedUnit
 
     message, event = entry.message, entry.event
@@ -285,7 +285,7 @@ def _size_tokens(text: str) -> int:
 
 
 def _speaker(entry: LogEntry) -> str | None:
-    """Who said it, in lower case: the message's `name`, the name before its text, the principal."""
+    """Return the speaker in lower case: the message's `name`, else the name before its text, else the principal."""
     message = entry.message
     name, (head, colon, _) = message.wire.get("name"), message.text[:MAX_NAME_CHARS].partition(":")
     if message.role == "tool" or not isinstance(name, str) or not name.strip():
@@ -294,13 +294,13 @@ def _speaker(entry: LogEntry) -> str | None:
 
 
 def _is_name(text: str) -> bool:
-    """One to three capitalized words, as transcripts put a speaker before what was said."""
+    """Return whether a text is one to three capitalized words, like the speaker before a line of a transcript."""
     words = text.split()
     return 0 < len(words) <= 3 and len(text) <= 40 and all(word[0].isupper() and word.isalpha() for word in words)
 
 
 def date_words(ts: str) -> str:
-    """An ISO date as people say it: ``8 May 2023``."""
+    """Return an ISO date as people say it: ``8 May 2023``."""
     year, _, rest = ts[:10].partition("-")
     month, _, day = rest.partition("-")
     if not (all(part.isascii() and part.isdecimal() for part in (year, month, day)) and 1 <= int(month) <= 12):
@@ -311,21 +311,21 @@ def date_words(ts: str) -> str:
 MAX_NAME_CHARS = 48
 
 
-# -- what was replaced -------------------------------------------------------------------------------------------
+# -- replaced statements -----------------------------------------------------------------------------------------
 
 
 class SessionSupersession:
-    """One session's, up to the message before the current user turn."""
+    """Replaced statements of one session, up to the message before the current user turn."""
 
     __slots__ = ("_counter", "_replacing", "_tokens", "rows", "tokens")
 
     def __init__(self, replacing: ReplacementReader, counter: Counter) -> None:
         self._replacing, self._counter = replacing, counter
         self._tokens = array("i", (0,))
-        """By ordinal, tokens of a message; negative where it is more than a text."""
+        """By ordinal, tokens of a message; negative unless it is one plain text."""
         self.rows: RecalledRows = RecalledRows()
         self.tokens: int = 0
-        """Of all originals read so far."""
+        """Tokens of all originals read so far."""
 
     def add(self, entry: LogEntry) -> None:
         """Read the next message."""
@@ -337,13 +337,13 @@ class SessionSupersession:
         self.tokens += tokens
 
     def state(self) -> list[Any] | None:
-        """What was replaced, and the tokens; None where the reader cannot tell its state."""
+        """Return the replaced statements and the tokens, or None if the reader cannot give its state."""
         if not isinstance(self._replacing, ResumableReader):
             return None
         return [self._counter.name, self._tokens, self._replacing.state()]
 
     def resume(self, state: list[Any]) -> bool:
-        """Take up a state; False where tokens were counted otherwise, or read by other rules."""
+        """Restore a state; return False if another counter or other rules made it."""
         counted, tokens, read = state
         if counted != self._counter.name or not isinstance(self._replacing, ResumableReader):
             return False
@@ -354,27 +354,27 @@ class SessionSupersession:
         return True
 
     def replaced_by(self, ref: Ref) -> tuple[Ref, ...]:
-        """The messages that say the newest of what this one says; () where nothing of it was replaced."""
+        """Return the messages with the newest replacements of this one's statements; () if none was replaced."""
         return tuple(map(Ref.parse, self._replacing.replaced_by(str(ref))))
 
     def least_tokens(self, ordinal: int) -> int:
-        """What a message takes at least where it is shown again, told without reading it."""
+        """Return the least tokens of a message that is shown again, without reading it."""
         return max(0, self._tokens[ordinal] - MESSAGE_TOKENS)
 
     def message_tokens(self, ordinal: int) -> int:
-        """What a message takes where it is sent."""
+        """Return the tokens of a message that is sent."""
         return abs(self._tokens[ordinal])
 
 
 class SupersessionIndex:
-    """Of many sessions; safe with threads."""
+    """Replaced statements of many sessions; safe with threads."""
 
     def __init__(self, replacing: Callable[[], ReplacementReader], counter: Counter, max_sessions: int = 64) -> None:
         self._replacing, self._counter = replacing, counter
         self._sessions: SessionCache[SessionSupersession] = SessionCache(max_sessions)
 
     def __call__(self, request: SelectionRequest) -> VisibleMessages:
-        """Everything up to the request's last message."""
+        """Return the facts that recall needs about all messages up to the request's last."""
         kept = self._sessions.of(request)
         with kept.lock:
             part = f"replaced-{self._counter.name}"

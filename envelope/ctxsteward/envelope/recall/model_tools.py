@@ -1,23 +1,23 @@
-"""The tools a model reads its own conversation with: `search_context` finds, `resolve_reference` reads.
+"""Tools with which a model reads its own conversation: `search_context` finds, `resolve_reference` reads.
 
     session = store.session("s-42", tools=[*tools, *model_tools()])       # rendered for whichever provider
     answer = answer_call(session, call.name, call.arguments)              # None: one of the application's own tools
     client.messages.create(model=…, tools=[*model_tools("anthropic")], …)  # or straight into a client
 
-`search_context(query, k)` answers with the messages that hold a quote of the query literally and those that say most
-about it, as far as they are not in the window already: the reference of each and the passage of it that says most of
-the query, in session order, under a line with their day and its range of references, within a fixed number of
-characters. `resolve_reference(ref, offset, limit, grep)` gives one message by its reference, or several in a row by a
-range (``§11-§18``, as the lines of days in recalled messages show it), as text within `limit` characters; `grep`
-filters lines by a literal text.
+`search_context(query, k)` returns the messages that contain a quote of the query literally, and the messages that match
+it best, if the window does not show them already. Each comes with its reference and best-matching passage, in session
+order, under a line with the day and its range of references, within a fixed number of characters.
+`resolve_reference(ref, offset, limit, grep)` returns one message by its reference, or several in a row by a range
+(``§11-§18``, as the lines of days in recalled messages show it), as text within `limit` characters; `grep` filters
+lines by a literal text.
 
-`what_was_dropped(words, k, offset)` is for whoever wonders what compactions left out (people at a client of MCP, an
-agent that resumes work): constraints, decisions, numbers, identifiers, paths, URLs and errors that the window no longer
-shows, each with its reference, those first that say most of the words, else the newest. It is not among `model_tools`.
+`what_was_dropped(words, k, offset)` shows what compactions left out, to people at an MCP client or an agent that
+resumes work: constraints, decisions, numbers, identifiers, paths, URLs and errors that the window no longer shows, each
+with its reference. Those that match most of the words come first, without words the newest. It is not among
+`model_tools`.
 
-All read one session (nothing of another is ever found) and write nothing. Their schemas are constants. Errors are
-answers, never exceptions: a model that asks for a reference that is none is told so. Raises `InputError` for an unknown
-provider.
+All three read one session only and write nothing. Their schemas are constants. Errors are answers, never exceptions: a
+model that asks for an unknown reference gets an answer that says so. Raises `InputError` for an unknown provider.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ DEFAULT_LIMIT_CHARS = 4_000
 MAX_LIMIT_CHARS = 20_000
 MAX_RANGE_MESSAGES = 500
 MAX_QUOTING = 3
-"""Messages that a search finds by a literal quote; the others by rank."""
+"""Most messages that a search finds by a literal quote; the others are found by rank."""
 _RANGE = re.compile(r"\s*§?([1-9][0-9]{0,11})\s*[-–]\s*§?([1-9][0-9]{0,11})\s*", re.ASCII)
 _PASSAGES = re.compile(r"\s*§?([1-9][0-9]{0,11})\.([1-9][0-9]{0,2})\s*[-–]\s*([1-9][0-9]{0,2})\s*", re.ASCII)
 
 
 def resolve_reference_tool() -> Wire:
-    """The tool's schema, in OpenAI form; renderers translate it."""
+    """Return the tool's schema in OpenAI form; renderers translate it."""
     return {
         "type": "function",
         "function": {
@@ -83,7 +83,7 @@ def resolve_reference(
     grep: object = None,
     **unknown: object,
 ) -> str:
-    """Answer a call of the tool, in at most `limit` characters and one line that says what is left."""
+    """Answer a call of the tool in at most `limit` characters, plus a line about the rest."""
     if unknown or ref is None:
         return "error: the arguments are `ref`, and where wanted `offset`, `limit`, `grep`"
     start, size = whole_number(offset), whole_number(limit)
@@ -104,7 +104,7 @@ def resolve_reference(
 
 
 def _text(session: Session, ref: str) -> str:
-    """What a reference or a range names."""
+    """Return the text that a reference or a range names."""
     if (named := _PASSAGES.fullmatch(ref)) is not None:
         ordinal, first, last = map(int, named.groups())
         session.resolve(f"§{ordinal}.{max(first, last)}")
@@ -115,13 +115,13 @@ def _text(session: Session, ref: str) -> str:
     first, last = int(named[1]), int(named[2])
     if not first <= last < first + MAX_RANGE_MESSAGES:
         return f"error: §{first}-§{last} is no range of 1 to {MAX_RANGE_MESSAGES} messages, oldest first"
-    session.resolve(last)  # one beyond the end is said before anything is read
+    session.resolve(last)  # raise for a range beyond the end before reading any of it
     entries = [session.entry(ordinal) for ordinal in range(first, last + 1)]
     return "\n".join(f"{entry.ref} {entry.message.role}: {continued(text_of(entry.message))}" for entry in entries)
 
 
 def whole_number(value: object) -> int | None:
-    """A number as a model may write it: ``7``, ``7.0``, ``"7"``; None for anything else."""
+    """Return a number as a model may write it: ``7``, ``7.0``, ``"7"``; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -139,30 +139,30 @@ def whole_number(value: object) -> int | None:
 DEFAULT_RESULTS = 10
 MAX_RESULTS = 25
 RESULTS_PER_DAY = 1
-"""Before other days have had theirs."""
+"""Most results of a day before results of other days."""
 MAX_RESULT_CHARS = 300
 PIECE_CHARS = 60
-"""A passage begins with one of the pieces of this length that a text is cut into, at blanks where there are any."""
+"""Length of the pieces, cut at blanks if possible, at which a passage may begin."""
 MAX_QUERY_CHARS = 4_000
 RANKED_TOKENS = 4_000
-"""What a ranking is asked for: deeper than the answer goes, so that every day has a chance."""
+"""Tokens requested of a ranking: more than an answer shows, so that every day has a chance."""
 NOTHING_FOUND = "nothing found; try other words"
 
 
 class Hit(NamedTuple):
-    """A message that was found."""
+    """A message found by a search."""
 
     ordinal: int
     ref: str
     role: str
     ts: str | None
     text: str
-    """The passage that says most of the query, on one line; its beginning where none says any."""
+    """The passage with most of the query's terms, on one line; the beginning if no passage has any."""
     score: float
 
 
 def search_context_tool() -> Wire:
-    """The tool's schema, in OpenAI form; renderers translate it."""
+    """Return the tool's schema in OpenAI form; renderers translate it."""
     return {
         "type": "function",
         "function": {
@@ -189,15 +189,15 @@ def search_context(
     selector: Selector | None = None,
     shown: Set[int] | None = None,
 ) -> tuple[Hit, ...]:
-    """The `k` messages (1 to `MAX_RESULTS`) that say most about `query`, best first; none for a query without words.
+    """Return the `k` messages (1 to `MAX_RESULTS`) that match `query` best, best first; none for a query without words.
 
-    Other threads may build or append meanwhile: one call on a session runs at a time.
-    `shown`: ordinals to leave out, by default those that the window shows now.
+    Other threads may build or append meanwhile: a session runs one call at a time. `shown` are ordinals to leave out,
+    by default those that the window shows now.
     """
     text = query[:MAX_QUERY_CHARS]
     if not terms(text):
         return ()
-    with session.lock:  # first the session, then what a selector keeps: the order in which an envelope is built
+    with session.lock:  # lock the session before the selector's data, in the order of a build
         return _found(session, text, k, selector, shown)
 
 
@@ -219,14 +219,14 @@ def _found(session: Session, text: str, k: int, selector: Selector | None, shown
 
 
 def _quoting(session: Session, quotes: Sequence[str], last: int, visible: Set[int]) -> Iterator[ScoredOriginal]:
-    """Find the newest messages that hold a quote literally: part of a word is no index term, so no ranking finds it."""
+    """Return the newest messages with a literal quote: part of a word is no index term, so no ranking finds it."""
     ordinals = (n for n in range(last, 0, -1) if n not in visible) if quotes else ()
     holding = (n for n in ordinals if any(quote in text_of(session.shown(n).message) for quote in quotes))
     return (ScoredOriginal(n, 1.0) for n in islice(holding, MAX_QUOTING))
 
 
 def _once(ranked: Iterable[ScoredOriginal]) -> Iterator[ScoredOriginal]:
-    """The best passage of each message."""
+    """Yield the best passage of each message."""
     seen: set[int] = set()
     for scored in ranked:
         if scored.ordinal not in seen:
@@ -235,7 +235,7 @@ def _once(ranked: Iterable[ScoredOriginal]) -> Iterator[ScoredOriginal]:
 
 
 def _spread(ranked: Iterable[ScoredOriginal], state: State, visible: Set[int]) -> Iterator[ScoredOriginal]:
-    """The best of each day first, days that the window shows nothing of before others: a day's range leads on."""
+    """Yield the best of each day first, starting with days that the window does not show, then the others."""
     later: list[ScoredOriginal] = []
     taken = Counter(day.first for day in map(state.day_of, visible) if day is not None)
     for scored in ranked:
@@ -250,7 +250,7 @@ def _spread(ranked: Iterable[ScoredOriginal], state: State, visible: Set[int]) -
 
 
 def _shown_now(state: State) -> frozenset[int]:
-    """What the window holds verbatim: kept messages, and those recalled for this user turn."""
+    """Return the messages that the window shows verbatim: kept ones, and those recalled for this user turn."""
     return verbatim(state) | frozenset(state.recalled.refs if state.recalled else ())
 
 
@@ -262,7 +262,7 @@ def answer_search(
     shown: Set[int] | None = None,
     **unknown: object,
 ) -> str:
-    """Answer a call of the tool; errors are answers, never exceptions. `shown` is the caller's, not the model's."""
+    """Answer a call of the tool; errors are answers, never exceptions. `shown` comes from the caller, not the model."""
     if unknown or not isinstance(query, str):
         return "error: the arguments are `query`, a text, and where wanted `k`"
     results = whole_number(k)
@@ -285,7 +285,7 @@ NOTHING_DROPPED = "no compaction has left anything out of this conversation's wi
 
 
 def what_was_dropped_tool() -> Wire:
-    """The tool's schema, in OpenAI form."""
+    """Return the tool's schema in OpenAI form."""
     return {
         "type": "function",
         "function": {
@@ -338,7 +338,7 @@ def what_was_dropped(
 
 
 def passage(text: str, wanted: Set[str], max_chars: int = MAX_RESULT_CHARS) -> str:
-    """The stretch of a text, on one line, that has most of the wanted terms; of equals the first, in their midst.
+    """Return the stretch of a text, on one line, with most of the wanted terms; of equals the middle of the first.
 
     >>> passage("word " * 40 + "the valve is blue. " + "word " * 40, frozenset(terms("blue valve")), 60)
     '…word word word word the valve is blue. word word word word…'
@@ -361,7 +361,7 @@ def passage(text: str, wanted: Set[str], max_chars: int = MAX_RESULT_CHARS) -> s
 
 
 def _pieces(text: str, chars: int) -> list[int]:
-    """Where pieces of about so many characters begin: behind a blank, where there is one."""
+    """Return where pieces of about `chars` characters begin: after a blank, if possible."""
     starts = [0]
     while starts[-1] + chars < len(text):
         at = starts[-1] + chars
@@ -377,9 +377,9 @@ def _hit(session: Session, scored: ScoredOriginal, wanted: Set[str]) -> Hit:
 
 
 def model_tools(provider: str = "openai-chat") -> tuple[Wire, ...]:
-    """Both schemas as this provider's client takes them in `tools`; Gemini's are one tool with two declarations.
+    """Return both schemas in this provider's form of `tools`; Gemini's are one tool with two declarations.
 
-    A session is given those of `openai-chat`: each renderer translates them.
+    Give a session the schemas of `openai-chat`: each renderer translates them.
 
     >>> [tool["name"] for tool in model_tools("anthropic")]
     ['search_context', 'resolve_reference']
@@ -397,9 +397,9 @@ def model_tools(provider: str = "openai-chat") -> tuple[Wire, ...]:
 def answer_call(
     session: Session, name: str, arguments: str | Mapping[str, Any], *, shown: Set[int] | None = None
 ) -> str | None:
-    """The result of a model's call of one of the two tools; None where the call is of another tool.
+    """Return the result of a model's call of one of the two tools, or None for another tool.
 
-    `shown`: ordinals that a search leaves out, by default those that the session's window shows now.
+    `shown` are ordinals that a search leaves out, by default those that the session's window shows now.
     """
     if name not in ("search_context", "resolve_reference"):
         return None

@@ -1,15 +1,15 @@
-"""The room for recalled messages: what a question names by number, and then whatever fits, best first.
+"""Fill the room for recalled messages: first messages that a question names by number, then the best that fit.
 
     "Quote the third tool output"   "what did tool result 12 say?"   "引用第 3 条工具输出"   "see §11-§18"
 
-What is named so (`named`) is recalled before anything that a ranking likes, as far as it fits. That is pure; it costs
-nothing for a question that names nothing, and a few look-ups for each tool output that is named.
+Messages named in this way (`named`) are recalled before any ranked one, as far as they fit. Finding them is pure: it
+costs nothing for a question without such names, and a few look-ups for each named tool output.
 
-A message costs its line, and a line for the day that it opens. What says nothing by itself, and what the window or a
-better candidate says word for word already, is passed over. A message of which a later one replaces something comes
-with that later one or not at all, so that no old value is shown without the new one. Greedy by score was measured
-against score per token and against an exact knapsack and won: `docs/selection.md`. What is recalled is shown in session
-order (`layout`).
+A message costs its line; the first one of a day also costs a line for the day. A message without text is passed over,
+and so is one whose text the window or a better candidate shows word for word. A message that a later one replaces in
+part is shown with that later one or not at all, so that no old value appears without the new one. Greedy choice by
+score was measured against score per token and against an exact knapsack and won: `docs/selection.md`. Recalled messages
+are shown in session order (`layout`).
 
 Source: the layered-envelope design (finding things again: by reference, by the ordinal of a tool output).
 """
@@ -42,31 +42,31 @@ NOTHING_TO_SHOW = "it has no text"
 SAME_TEXT = "the same text as"
 GONE = "its original is erased or damaged"
 LEAST_EXCERPT_TOKENS = 80
-"""What the question names is shown with so much of it at least; the first of it, room or no room."""
+"""Least tokens of a named message's excerpt; the first named message gets them even without room."""
 MISSES = 40
-"""The room counts as full when so many in a row did not fit."""
+"""Number of candidates in a row without room after which the room counts as full."""
 ROW_TOKENS = 24
-"""What the beginning of a row and the line of its day take, about."""
+"""Estimated tokens of a row's beginning and the line of its day."""
 LEAST_TOKENS = 8
-"""No line is shorter: reference, role, a word."""
+"""Least tokens of a line: reference, role, a word."""
 SHORT_RESULT_CHARS = 600
-"""A tool result up to this is in the window whole; of a longer one it may show an excerpt."""
+"""The window shows a tool result of up to this length whole; a longer one may be an excerpt."""
 _MOST_CHARS_A_TOKEN = 16
-"""A text longer than this for each token of room is not counted: no text but white space is that dense."""
+"""A text longer than this for each token of room is too long without counting: only white space is that dense."""
 
 
 MAX_ROWS = 512
-"""Rows kept of a session; the one made longest ago leaves."""
+"""Most rows kept of a session; the one made longest ago is dropped."""
 MAX_ROW_CHARS = 2_000
-"""A longer row is made anew each time."""
+"""Longer rows are not kept but made anew each time."""
 
 
 class RecalledRow(NamedTuple):
-    """An original, or a passage of one, as recall shows it."""
+    """An original, or a passage of one, in the form that recall shows."""
 
     line: str
     tokens: int
-    """With its line break."""
+    """Tokens including the line break."""
 
 
 class RecalledRows:
@@ -85,11 +85,11 @@ class RecalledRows:
         most_tokens: int,
         text_tokens: int,
     ) -> RecalledRow | None:
-        """The row of a message or passage, with what replaces it; None: it is erased or damaged.
+        """Return the row of a message or passage, with the messages that replace it; None if it is erased or damaged.
 
-        `text_tokens`: what its text is known to take; 0: it is counted. Then the row may be a token or two too low,
-        which shows when all rows are counted as they are shown. One that is too long for `most_tokens`
-        by its characters alone is not counted: it says one token more.
+        `text_tokens` are the known tokens of its text, or 0 to count them. With them the row may be a token or two too
+        low; the final count of all rows corrects that. A row whose characters alone exceed `most_tokens` is not
+        counted: it gets one token more than that.
         """
         found = None if noted else self._rows.get(pick)
         if found is not None:
@@ -99,7 +99,7 @@ class RecalledRows:
             return None
         part = (pick.part,)
         if pick.part and not 0 < pick.part <= len(passage_spans(recalled_text(original.message))):
-            return RecalledRow("", 0)  # a selector of the caller may name a passage that is not there
+            return RecalledRow("", 0)  # a caller's selector may name a missing passage
         line = passage_lines(original, part, noted)[0] if pick.part else recalled_line(original, noted)
         if len(line) > _MOST_CHARS_A_TOKEN * most_tokens:
             return RecalledRow(line, most_tokens + 1)
@@ -117,28 +117,28 @@ class RecalledRows:
         return row
 
     def line(self, ordinal: int) -> str | None:
-        """The row of a whole message that nothing replaces, where it is kept."""
+        """Return the kept row of a whole message that nothing replaces, or None."""
         found = self._rows.get(Ref(ordinal))
         return found.line if found is not None else None
 
 
 class VisibleMessages(NamedTuple):
-    """What is known of a session's messages before the current user turn."""
+    """Facts about a session's messages before the current user turn."""
 
     tokens: int
-    """Of all of them."""
+    """Tokens of all of them."""
     rows: RecalledRows
-    """Those that were recalled before."""
+    """Rows made by earlier recalls."""
     replaced_by: Callable[[Ref], tuple[Ref, ...]] = lambda ref: ()
-    """The messages, or passages, that say the newest of what this one says; () where nothing of it was replaced."""
+    """Return the messages or passages with the newest replacements of this one's statements; () for none."""
     least_tokens: Callable[[int], int] = lambda ordinal: 0
-    """What a message takes at least where it is recalled, told without reading it."""
+    """Return the least tokens of a recalled message, without reading it."""
     message_tokens: Callable[[int], int] | None = None
-    """What a message takes where it is sent; None: as its entry says."""
+    """Return the tokens of a message that is sent; None to read them from its entry."""
 
 
 class RecallRoom:
-    """One user turn's room."""
+    """The room for one user turn, with the messages chosen so far."""
 
     def __init__(
         self,
@@ -151,22 +151,22 @@ class RecallRoom:
         self._entry, self._state, self._counter, self._visible = entry, state, counter, visible
         self._replaced_by, self._least_tokens, self._rows = known.replaced_by, known.least_tokens, known.rows
         self.superseded: dict[int, tuple[int, ...]] = {}
-        """Of those taken, what later messages replace, with these."""
+        """Of the chosen messages: those that later messages replace in part, with the later ones."""
         self.kept: list[int] = []
-        """Ordinals that were taken, best first, whole or in part."""
+        """Ordinals of messages chosen whole or in part, best first."""
         self.passages: dict[int, list[int]] = {}
-        """Of those taken in part, the passages, ascending."""
+        """Passages, ascending, of messages chosen in part."""
         self._taken: list[Ref] = []
         self.excerpts: dict[int, int] = {}
-        """Of those taken, what is shown as an excerpt, with the tokens it may take."""
+        """Token limits of chosen messages that are shown as excerpts."""
         self.fragment: Fragment
-        """What was taken, as it was shown when it was measured last: after each filling."""
+        """The chosen messages as they were last measured, which happens after each filling."""
         self._days: set[Day] = set()
         self._said = _said_in_window(state)
         self._room = self._used = self._shown()
 
     def fill(self, ranked: Iterable[Ref], room_tokens: int) -> dict[Ref, str]:
-        """Take candidates, best first, while there is room beside those taken before; why others were passed over."""
+        """Choose candidates, best first, while there is room; return why others were passed over."""
         self._room = max(self._used, room_tokens)
         verdicts: dict[Ref, str] = {}
         misses, picks = 0, iter(ranked)
@@ -182,24 +182,24 @@ class RecallRoom:
                 misses = 0
             if full:
                 verdicts |= dict.fromkeys(picks, NO_ROOM)
-        while self._taken and self._shown() > self._room:  # measured once more, as it will be shown
+        while self._taken and self._shown() > self._room:  # measure once more, in the form that is shown
             verdicts[self._taken[-1]] = NO_ROOM
             self._give_back()
         return verdicts
 
     def holds(self, pick: Ref) -> bool:
-        """Whether it was taken, or the whole of which it is a part."""
+        """Return whether a message or passage was chosen, or the message that it is a part of."""
         if pick.ordinal not in self.kept:
             return False
         return pick.ordinal not in self.passages or pick.part in self.passages[pick.ordinal]
 
     @property
     def shown(self) -> frozenset[Ref]:
-        """What was taken, as it is shown: whole messages, and of others the passages."""
+        """Whole messages and passages that were chosen."""
         return frozenset(Ref(ordinal, part) for ordinal in self.kept for part in self.passages.get(ordinal, (0,)))
 
     def _give_back(self) -> None:
-        """The last one taken."""
+        """Drop the message or passage chosen last."""
         taken = self._taken.pop()
         ordinal, passage = taken.ordinal, taken.part
         numbers = self.passages.get(ordinal, [])
@@ -211,7 +211,7 @@ class RecallRoom:
             self.superseded.pop(ordinal, None)
 
     def excerpt(self, ordinals: Iterable[int], room_tokens: int) -> None:
-        """Take these as excerpts of what fits, each with what replaces it; a few lines of the first, room or none."""
+        """Choose excerpts that fit, each with its replacements; the first gets a few lines even without room."""
         wanted: list[int] = []
         for ordinal in ordinals:
             newest = _messages(self._replaced_by(Ref(ordinal)))
@@ -222,11 +222,11 @@ class RecallRoom:
             left = (room_tokens - self._used) // (len(wanted) - place)
             if self.kept and room_tokens - self._used < LEAST_EXCERPT_TOKENS + ROW_TOKENS:
                 return
-            self._taken.clear()  # what is named stays
+            self._taken.clear()  # named messages stay
             self.kept.append(ordinal)
             self.excerpts[ordinal] = max(LEAST_EXCERPT_TOKENS, left - ROW_TOKENS)
             self._used = self._shown()
-            while self._used > room_tokens and self.excerpts[ordinal] > LEAST_EXCERPT_TOKENS:  # its lines are marked
+            while self._used > room_tokens and self.excerpts[ordinal] > LEAST_EXCERPT_TOKENS:  # its lines get marks
                 less = self.excerpts[ordinal] - (self._used - room_tokens) - ROW_TOKENS
                 self.excerpts[ordinal] = max(LEAST_EXCERPT_TOKENS, less)
                 self._used = self._shown()
@@ -237,11 +237,11 @@ class RecallRoom:
                 return
 
     def _take(self, pick: Ref) -> str | None:
-        """Take one; or why not."""
+        """Choose a candidate and return None, or return why it cannot be chosen."""
         ordinal, passage = pick.ordinal, pick.part
         text_tokens = 0 if passage else self._least_tokens(ordinal)
         if text_tokens > self._room - self._used:
-            return NO_ROOM  # most of those that do not fit are never read
+            return NO_ROOM  # most candidates that do not fit are never read
         newest = self._replaced_by(pick)
         for newer in newest:
             why = None if newer.ordinal in self._visible or self.holds(newer) else self._take(newer)
@@ -280,7 +280,7 @@ class RecallRoom:
             self.kept.append(pick.ordinal)
         if pick.part:
             insort(self.passages.setdefault(pick.ordinal, []), pick.part)
-        elif self.passages.pop(pick.ordinal, None):  # all of it, where parts of it were
+        elif self.passages.pop(pick.ordinal, None):  # the whole replaces its parts
             self._taken = [one for one in self._taken if one == pick or one.ordinal != pick.ordinal]
 
     def _shown(self) -> int:
@@ -296,18 +296,18 @@ class RecallRoom:
         return self.fragment.tokens
 
     def _original(self, ordinal: int) -> LogEntry | str:
-        """A message that was taken, or its row where that is kept and shown as it is."""
+        """Return a chosen message, or its kept row if that is shown unchanged."""
         cut = ordinal in self.superseded or ordinal in self.passages or ordinal in self.excerpts
         return (None if cut else self._rows.line(ordinal)) or self._entry(ordinal)
 
 
 def _messages(refs: Iterable[Ref]) -> tuple[int, ...]:
-    """Their ordinals, each once, ascending."""
+    """Return the ordinals of these references, each once, ascending."""
     return tuple(sorted({ref.ordinal for ref in refs}))
 
 
 def _said_in_window(state: State) -> dict[str, str]:
-    """Texts that the window shows whole, and the message that says each."""
+    """Return texts that the window shows whole, and the message that says each."""
     said: dict[str, str] = {}
     for group in state.groups:
         if group.first not in state.masked:
@@ -319,14 +319,14 @@ def _said_in_window(state: State) -> dict[str, str]:
 
 
 def _text(line: str) -> str:
-    """What a recalled line says after reference and role."""
+    """Return the text of a recalled line behind reference and role."""
     return line.partition(": ")[2].strip()
 
 
-# -- what a question names -------------------------------------------------------------------------------------
+# -- messages that a question names ----------------------------------------------------------------------------
 
 MAX_NAMED = 12
-"""Messages of one question; of a longer range the first ones."""
+"""Most messages named by one question; a longer range is cut to its first ones."""
 MAX_LOOK_CHARS = 4_000
 _WORDS = (
     "first",
@@ -377,7 +377,7 @@ _PLACE = re.compile(rf"(?P<to>{_TO})?(?P<place>{_NTH}|{_NUMBER}|{_ZH})", re.IGNO
 
 
 def named(text: str, last: int, entry: Callable[[int], LogEntry]) -> list[int]:
-    """Ordinals up to `last` that this text names, each once, in its order."""
+    """Return the ordinals up to `last` that this text names, each once, in order."""
     text = text[:MAX_LOOK_CHARS]
     found = [*_by_reference(text), *_by_output(text, last, entry)]
     return [ordinal for ordinal in dict.fromkeys(found) if 0 < ordinal <= last][:MAX_NAMED]
@@ -397,7 +397,7 @@ def _by_output(text: str, last: int, entry: Callable[[int], LogEntry]) -> Iterat
 
 
 def outputs_named(text: str) -> list[int]:
-    """The places of tool outputs that a text names.
+    """Return the numbers of the tool outputs that a text names.
 
     >>> outputs_named("Quote the third tool output, then tool result #12; 引用第十二条工具输出")
     [3, 12, 12]
@@ -415,7 +415,7 @@ def outputs_named(text: str) -> list[int]:
 
 
 def _number(text: str) -> int:
-    """Digits (``3``, ``3rd``), an English ordinal, or a Chinese numeral below a thousand.
+    """Read digits (``3``, ``3rd``), an English ordinal, or a Chinese numeral below a thousand.
 
     >>> [_number(text) for text in ("7", "７", "3rd", "third", "十", "十二", "二十五", "一百零三", "两百一十")]
     [7, 7, 3, 3, 10, 12, 25, 103, 210]
@@ -430,7 +430,7 @@ def _number(text: str) -> int:
 
 
 def _output(number: int, last: int, entry: Callable[[int], LogEntry]) -> int | None:
-    """The message that holds the n-th tool output: messages with outputs count them up."""
+    """Return the message with the n-th tool output (binary search: messages with outputs have the count so far)."""
     low, high, holder = 1, last, None
     while low <= high:
         middle = (low + high) // 2

@@ -1,20 +1,20 @@
-"""Selection: which originals are recalled for a user turn.
+"""Select the originals that are recalled for a user turn.
 
-A `Selector` ranks; `select` fits its ranking to the room and makes the event that records it. What the question
-names by number comes before any ranking (`named`) and has all the room. What is ranked fills at most a fifth of what
-the window leaves out (`budgets.RECALLED_FRACTION`): it is billed anew each user turn, so recalling most of a short
-history costs more than never having compacted it. Measured with `evals.cost`, cache-priced, to sending everything:
-without this limit 0.99 at 900 dynamic tokens, 1.08 at 2,000 and 1.00 at 4,000, with it 0.96, 0.98 and 0.96. Evidence
-shown in conversations of 370-690 turns (`evals recall`) stays at budgets up to 2,000 tokens and falls by 0.2 points at
-4,000; with a sixth, by 0.6.
+A `Selector` ranks; `select` fits its ranking to the room and makes the event that records it. Messages that the
+question names by number come before any ranking (`named`) and may use all the room. Ranked messages fill at most a
+fifth of the tokens that the window leaves out (`budgets.RECALLED_FRACTION`). They are billed anew each user turn, so
+recalling most of a short history costs more than never compacting it. Measured with `evals.cost`, cache-priced,
+relative to sending everything: 0.99 at 900 dynamic tokens, 1.08 at 2,000 and 1.00 at 4,000 without this limit; 0.96,
+0.98 and 0.96 with it. Evidence shown in conversations of 370-690 turns (`evals recall`) is the same at budgets up to
+2,000 tokens and falls by 0.2 points at 4,000; with a sixth, by 0.6.
 
-Chosen once a user turn, recorded in the log, unchanged through the turn's tool loop. This module holds the port and
-what comes of a ranking; `room` fills the room; rankers are `heuristic`, `dense`, `llm` and `strategies`. Published
-form: `selection_log`. Where a strategy cannot rank, another one does, and the `Ranking` says so (`fell_back`).
+The selection is made once a user turn, recorded in the log, and kept through the turn's tool loop. This module has the
+port and uses the ranking; `room` fills the room; rankers are `heuristic`, `dense` and `strategies`. Published form:
+`selection_log`. If a strategy cannot rank, another one does, and the `Ranking` reports it (`fell_back`).
 
-`SessionCache` is what a selector keeps of sessions between turns: of a bounded number, and only while it is what the
-log says; losing it costs time only. A `SessionReading` is read back from the session's file where a process begins
-anew; the file names the newest message that was read, by its address, and a reading looks to its own rules.
+`SessionCache` has a selector's data about a bounded number of sessions between turns, as long as it agrees with the
+log; losing it costs only time. A new process reads a `SessionReading` back from the session's file. The file names the
+newest message read, by its address, and each reading checks that its own rules are unchanged.
 """
 
 from __future__ import annotations
@@ -47,65 +47,65 @@ if TYPE_CHECKING:
 
 
 def inverse_frequency(held: int, texts: int) -> float:
-    """BM25's weight of a term that `held` of so many texts hold, never negative."""
+    """Return BM25's weight of a term that `held` of `texts` texts contain; it is never negative."""
     # numpy's logarithm differs in the last digit between processors, and rankings must not
     return math.log(1 + (texts - held + 0.5) / (held + 0.5))
 
 
 class ScoredOriginal(NamedTuple):
-    """An original's place in a ranking."""
+    """An original with its score in a ranking."""
 
     ordinal: int
     score: float
-    """Comparable within one ranking; higher is better."""
+    """Score, comparable within one ranking; higher is better."""
     signals: Mapping[str, float] = MappingProxyType({})
-    """What the score is made of, by name."""
+    """Parts of the score, by name."""
     passage: int = 0
-    """The passage of it that is meant, from 1 (`language.passage_spans`); 0: all of it."""
+    """Number of the relevant passage, from 1 (`language.passage_spans`); 0 for the whole message."""
 
     @property
     def ref(self) -> Ref:
-        """The message, or the passage of it."""
+        """Reference of the message or passage."""
         return Ref(self.ordinal, self.passage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionRequest:
-    """What a selector may look at."""
+    """A request to a selector, with all that it may read."""
 
     tenant: str
     session: str
     generation: int
-    """Changes when originals were replaced; what was kept about the session is void then."""
+    """Number that changes when originals are replaced; data kept about the session is void then."""
     query: Message
     """The current user message."""
     last: int
-    """Highest ordinal it may pick."""
+    """Highest ordinal that may be selected."""
     visible: frozenset[int]
-    """Ordinals already in the window verbatim: picks of these are skipped."""
+    """Ordinals that the window already shows verbatim; they are skipped."""
     pinned: frozenset[int]
-    """Ordinals that somebody pinned."""
+    """Ordinals of pinned messages."""
     budget_tokens: int
     entry: Callable[[int], LogEntry]
-    """An original by ordinal, with what stands beside it."""
+    """Return an original by ordinal, with its metadata."""
     derived: DerivedFile | None = None
-    """Where what was read of the session is kept between processes; None: nowhere."""
+    """File for data about the session that outlives the process, or None for none."""
 
     def message(self, ordinal: int) -> Message:
-        """An original by ordinal."""
+        """Return an original by ordinal."""
         return self.entry(ordinal).message
 
 
 Selector = Callable[[SelectionRequest], Sequence[ScoredOriginal]]
-"""Originals worth recalling, best first; a `Ranking` where there is more to say of them."""
+"""Port: return originals worth recalling, best first; return a `Ranking` to add strategy, reasoning and findings."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors, one each, in order."""
+    """Port: turn texts into vectors, one each, in order."""
 
     @property
     def name(self) -> str:
-        """Of the model; written beside each vector."""
+        """Name of the model, stored with each vector."""
 
     @property
     def dimensions(self) -> int: ...
@@ -115,16 +115,16 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking(Sequence[ScoredOriginal]):
-    """Originals worth recalling, best first, and what the ranking says of itself.
+    """Originals worth recalling, best first, and how they were ranked.
 
     A selector that can fall back to another returns one: the strategy that really ranked is logged, findings are shown.
     """
 
     scored: tuple[ScoredOriginal, ...]
     strategy: str
-    """The one that made this order."""
+    """Name of the strategy that made this order."""
     reasoning: str | None = None
-    """Why, in a model's words; None where none was asked."""
+    """A model's reasons, or None if no model ranked."""
     findings: tuple[Finding, ...] = ()
 
     @overload
@@ -139,7 +139,7 @@ class Ranking(Sequence[ScoredOriginal]):
 
 
 def ranking_by(selector: Selector, request: SelectionRequest) -> Ranking:
-    """What the selector ranks, with its own word on it where it has one."""
+    """Return the selector's ranking, with its own strategy and findings if it gives them."""
     ranked = selector(request)
     if isinstance(ranked, Ranking):
         return ranked
@@ -147,20 +147,20 @@ def ranking_by(selector: Selector, request: SelectionRequest) -> Ranking:
 
 
 def _name_of(selector: Selector) -> str:
-    """A function's own name, or that of the class."""
+    """Return a function's own name, or the name of the class."""
     return str(getattr(selector, "__name__", type(selector).__name__))
 
 
 MAX_CANDIDATES = 400
-"""Of a ranking; what stands further down is neither tried nor logged."""
+"""Most candidates of a ranking that are tried or logged."""
 MAX_READ = 10_000
-"""Of a ranking; picks that may not be shown are skipped up to here."""
+"""Most entries read of a ranking, including those that may not be shown."""
 LOGGED_CANDIDATES = 10
-"""Candidates that were passed over are logged up to this many; every chosen one is."""
+"""Most rejected candidates in the log; every chosen one is logged."""
 
 
 Recall = tuple[RecallSelected, tuple[Finding, ...]]
-"""What was chosen for a user turn, and what is to be said of it."""
+"""The selection for a user turn, and findings about it."""
 
 
 def select(
@@ -172,14 +172,14 @@ def select(
     histories: Callable[[SelectionRequest], VisibleMessages] | None = None,
     cap_tokens: int | None = None,
 ) -> Recall | None:
-    """Ask the selector once for this user turn; None where everything is in the window already.
+    """Call the selector once for this user turn; return None if the window shows everything.
 
-    `histories` says which messages later ones replace: none of these comes back alone. Of a tool result longer than
-    `cap_tokens` the window shows an excerpt. What the question names is in the envelope whole, or as an excerpt with
-    its reference and a finding.
+    `histories` gives the replaced messages: none of them is recalled without its replacement. The window shows a tool
+    result longer than `cap_tokens` as an excerpt. Messages that the question names are in the envelope whole, or as an
+    excerpt with a reference and a finding.
 
-    Raises `SelectorFailed` for what the selector raises, and for an invalid ranking. Anything else is a fault of
-    ours.
+    Raises `SelectorFailed` for the selector's exceptions and for an invalid ranking. Any other exception is a fault of
+    this package.
     """
     from ctxsteward.schemas.publish import validate_quickly
 
@@ -187,7 +187,7 @@ def select(
     last = state.last_user - 1
     if last < 1:
         return None
-    original = lru_cache(maxsize=2 * MAX_CANDIDATES)(session.shown)  # each is looked at several times below
+    original = lru_cache(maxsize=2 * MAX_CANDIDATES)(session.shown)  # each is read several times below
     query = original(state.last_user).message
     cut = visible & _cut(state, query, original, counter, cap_tokens)
     visible -= cut
@@ -220,7 +220,7 @@ def select(
     along = {ref: ScoredOriginal(ref.ordinal, 0.0, {"replaces": 1.0}, ref.part) for ref in sorted(came_along)}
     taken_tokens = known.message_tokens or (lambda ordinal: original(ordinal).tokens(counter))
     tokens_saved = known.tokens - sum(taken_tokens(ordinal) for ordinal in kept if ordinal not in fitting.passages)
-    with _work_of(selector):  # signals, strategy and reasoning are its own
+    with _work_of(selector):  # signals, strategy and reasoning come from the selector
         candidates = list(_logged(chain(asked_for.items(), ranked.items(), along.items()), fitting, verdicts))
         log = log_of(ranking, state, kept, tokens_saved, candidates)
         validate_quickly("selection_log", log)
@@ -233,7 +233,7 @@ def select(
         excerpts=excerpts,
         passages=passages,
     )
-    if kept:  # laid out already
+    if kept:  # the room has laid the fragment out already
         session.cache[context_key(counter)] = event, None, fitting.fragment
     return event, ranking.findings
 
@@ -244,7 +244,7 @@ class SelectorFailed(Exception):
 
 @contextmanager
 def _work_of(selector: Selector) -> Iterator[None]:
-    """What fails inside is the selector's."""
+    """Raise `SelectorFailed` for any exception inside."""
     try:
         yield
     except Exception as error:  # a selector is the caller's code: it may raise anything
@@ -252,7 +252,7 @@ def _work_of(selector: Selector) -> Iterator[None]:
 
 
 def recalled_share(left_out_tokens: int) -> int:
-    """Tokens that what is ranked may take, where the window leaves out so many.
+    """Return the most tokens that ranked messages may take if the window leaves out `left_out_tokens`.
 
     >>> recalled_share(1_000), recalled_share(4_000), recalled_share(100_000)
     (200, 500, 24038)
@@ -264,7 +264,7 @@ def recalled_share(left_out_tokens: int) -> int:
 def log_of(
     ranking: Ranking, state: State, ordinals: Sequence[int], tokens_saved: int, candidates: list[Any]
 ) -> dict[str, Any]:
-    """The selection log of a turn, in the form of the published schema `selection_log`."""
+    """Return the selection log of a turn in the form of the published schema `selection_log`."""
     return {
         "selection_type": "recall",
         "strategy": ranking.strategy,
@@ -283,7 +283,7 @@ def log_of(
 def request_for(
     session: Session, query: Message, *, last: int, visible: frozenset[int], budget_tokens: int
 ) -> SelectionRequest:
-    """The request of one session; a selector can reach nothing of another."""
+    """Return a request that can read nothing but this session."""
     return SelectionRequest(
         tenant=session.tenant,
         session=session.id,
@@ -299,7 +299,7 @@ def request_for(
 
 
 def verbatim(state: State) -> frozenset[int]:
-    """Ordinals that the window shows word for word: not the results of a masked group, not a shortened text."""
+    """Return the ordinals that the window shows word for word: no results of a masked group, no shortened text."""
     shown: set[int] = set()
     for group in state.groups:
         if group.first in state.masked:
@@ -312,7 +312,7 @@ def verbatim(state: State) -> frozenset[int]:
 
 
 def _left_out_tokens(state: State, request: SelectionRequest, known: VisibleMessages, counter: Counter) -> int:
-    """Tokens of the originals that the window does not show."""
+    """Return the tokens of the originals that the window does not show."""
     shown = (entry for group in state.groups for entry in group.entries if entry.ordinal in request.visible)
     return max(0, known.tokens - sum(entry.tokens(counter) for entry in shown if entry.ordinal <= request.last))
 
@@ -320,7 +320,7 @@ def _left_out_tokens(state: State, request: SelectionRequest, known: VisibleMess
 def _cut(
     state: State, query: Message, original: Callable[[int], LogEntry], counter: Counter, cap_tokens: int | None
 ) -> frozenset[int]:
-    """What the question names and a window shows as an excerpt."""
+    """Return the messages that the question names and the window shows as excerpts."""
     if cap_tokens is None:
         return frozenset()
     entries = map(original, named(query.text, state.last_user - 1, original))
@@ -333,12 +333,12 @@ def _cut(
 
 
 def named_now(session: Session, state: State) -> list[int]:
-    """Ordinals that the question of this user turn names."""
+    """Return the ordinals that the question of this user turn names."""
     return named(session.shown(state.last_user).message.text, state.last_user - 1, session.shown)
 
 
 def _named(best: ScoredOriginal | None, request: SelectionRequest) -> dict[Ref, ScoredOriginal]:
-    """What the question names by number and the window does not show, ranked beside the best."""
+    """Return messages that the question names by number and the window does not show, with the score of the best."""
     score = best.score if best is not None else 1.0
     names = named(request.query.text, request.last, request.entry)
     return {
@@ -349,7 +349,7 @@ def _named(best: ScoredOriginal | None, request: SelectionRequest) -> dict[Ref, 
 
 
 def _usable(ranked: Iterable[ScoredOriginal], request: SelectionRequest) -> Iterator[tuple[Ref, ScoredOriginal]]:
-    """Candidates once each that may be shown and are not shown already."""
+    """Yield each candidate once that may be shown and is not shown already."""
     seen: set[Ref] = set()
     last, visible = request.last, request.visible
     for candidate in islice(ranked, MAX_READ):
@@ -364,7 +364,7 @@ def _usable(ranked: Iterable[ScoredOriginal], request: SelectionRequest) -> Iter
 def _logged(
     ranked: Iterable[tuple[Ref, ScoredOriginal]], room: RecallRoom, verdicts: Mapping[Ref, str]
 ) -> Iterator[dict[str, Any]]:
-    """Candidates in the published form, best first: all that were chosen, and the best of the others."""
+    """Yield candidates in the published form, best first: all chosen ones, and the best others."""
     others = LOGGED_CANDIDATES
     for pick, candidate in ranked:
         chosen = room.holds(pick)
@@ -375,7 +375,7 @@ def _logged(
                 "score": round(candidate.score, 4),
                 "signals": {name: round(value, 4) for name, value in candidate.signals.items()},
                 "in": chosen,
-                # a passage without a verdict was held by its whole message, and went with it when that did not fit
+                # a passage without a verdict was part of a chosen message, which was dropped later for lack of room
                 "why": _why(candidate, room.excerpts) if chosen else verdicts.get(pick, NO_ROOM),
             }
 
@@ -387,13 +387,13 @@ def _why(chosen: ScoredOriginal, excerpts: Mapping[int, int]) -> str:
 
 
 FELL_BACK = "selection_fell_back"
-"""Kind of the finding: another strategy than the one asked for ranked."""
+"""Kind of the finding that another strategy than the requested one ranked."""
 MAX_REASON_CHARS = 300
 _DID = " did: "
 
 
 def fell_back(strategy: str, stand_in: Ranking, reason: str) -> Ranking:
-    """The stand-in's ranking, with a finding that says whose place it takes and why.
+    """Return the stand-in's ranking, with a finding that names the strategy it replaces and the reason.
 
     >>> from ctxsteward.envelope.recall.selection import ScoredOriginal
     >>> newest = Ranking(scored=(ScoredOriginal(2, 1.0), ScoredOriginal(1, 0.5)), strategy="newest")
@@ -407,33 +407,33 @@ def fell_back(strategy: str, stand_in: Ranking, reason: str) -> Ranking:
 
 
 def reason_of(finding: Finding) -> str:
-    """Why another strategy ranked, as `fell_back` was told."""
+    """Return the reason given to `fell_back`."""
     return finding.text.partition(_DID)[2]
 
 
 def described(error: Exception) -> str:
-    """An exception in a line."""
+    """Return an exception in one line."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 class SessionReading(Protocol):
-    """What was read of one session, message by message."""
+    """Port: data derived from one session, message by message."""
 
     def add(self, entry: LogEntry) -> None:
-        """Take the next message."""
+        """Add the next message."""
 
     def state(self) -> list[Any] | None:
-        """All of it as lists, numbers, texts and arrays of numbers; None: it cannot be kept."""
+        """Return all data as lists, numbers, texts and arrays of numbers, or None if it cannot be stored."""
 
     def resume(self, state: list[Any]) -> bool:
-        """Take up a state; False where other rules have made it."""
+        """Restore a state; return False if other rules made it."""
 
 
 T = TypeVar("T")
 
 
 class CachedSession(Generic[T]):
-    """One session's; hold `lock` while using it."""
+    """Cached data of one session; hold `lock` while using it."""
 
     __slots__ = ("generation", "lock", "made", "newest", "saved")
 
@@ -441,13 +441,13 @@ class CachedSession(Generic[T]):
         self.lock: Lock = forking.lock()
         self.generation: int = 0
         self.made: T | None = None
-        """Made from the originals up to `newest`."""
+        """The data, made from the originals up to `newest`."""
         self.newest: LogEntry | None = None
         self.saved: int = 0
-        """Ordinal up to which it stands in the session's file."""
+        """Highest ordinal that the session's file covers."""
 
     def holds(self, request: SelectionRequest) -> bool:
-        """Whether what it was made from is still what this session begins with."""
+        """Return whether the session still begins with the originals that the data was made from."""
         newest = self.newest
         return newest is None or (
             self.generation == request.generation
@@ -457,18 +457,18 @@ class CachedSession(Generic[T]):
 
 
 LEAST_UNSAVED = 16
-"""Messages that are worth a writing at least; of a long session a sixteenth of it."""
+"""Least new messages before the file is written again; in a long session a sixteenth of its messages."""
 
 R = TypeVar("R", bound=SessionReading)
 
 
 def caught_up(kept: CachedSession[R], request: SelectionRequest, part: str, make: Callable[[], R]) -> R:
-    """What was read of exactly the originals up to `request.last`; made anew where it knows others or later ones.
+    """Return the data of exactly the originals up to `request.last`, made anew if it covers others or later ones.
 
-    `part` of the session's file is where a new process goes on.
+    A new process continues from `part` of the session's file.
     """
     made, newest = (kept.made, kept.newest) if kept.holds(request) else (None, None)
-    kept.made, kept.newest, kept.generation = None, None, request.generation  # in case an original fails
+    kept.made, kept.newest, kept.generation = None, None, request.generation  # in case reading an original fails
     least_unsaved = LEAST_UNSAVED
     if made is None:
         made, newest = _resumed(request, part, make)
@@ -487,8 +487,8 @@ def caught_up(kept: CachedSession[R], request: SelectionRequest, part: str, make
 
 
 def _resumed(request: SelectionRequest, part: str, make: Callable[[], R]) -> tuple[R, LogEntry | None]:
-    """From the session's file, as far as that goes; else with nothing read."""
-    with suppress(ValueError, TypeError, LookupError, AttributeError, EOFError):  # another version's form
+    """Return the data in the session's file and the newest message it covers, else empty data."""
+    with suppress(ValueError, TypeError, LookupError, AttributeError, EOFError):  # the file may be another version's
         stored = None if request.derived is None else request.derived.read(part)
         if stored is not None:
             generation, ordinal, address, state = stored
@@ -506,7 +506,7 @@ def _save(request: SelectionRequest, part: str, made: SessionReading, newest: Lo
 
 
 class SessionCache(Generic[T]):
-    """Safe with threads; the session used longest ago leaves."""
+    """Data of sessions, safe with threads; the least recently used session is dropped."""
 
     def __init__(self, max_sessions: int) -> None:
         self._max_sessions = max(1, max_sessions)
@@ -514,7 +514,7 @@ class SessionCache(Generic[T]):
         self._kept: OrderedDict[tuple[str, str], CachedSession[T]] = OrderedDict()
 
     def of(self, request: SelectionRequest) -> CachedSession[T]:
-        """What is kept of the request's session; empty at first."""
+        """Return the data of the request's session, empty at first."""
         key = (request.tenant, request.session)
         with self._lock:
             kept = self._kept.get(key)

@@ -2,27 +2,27 @@
 
 A *unit* is a message, or a passage of a long one. It is scored together with its neighbours, because an answer often
 shares no word with its question: *wide*, with two units on each side, and *asked*, with the question that it follows. A
-*sitting* is a run of units of one day: neighbours do not reach across it. If there are several sittings, each is scored
-as a whole, with the words of its date. (One alone would only lift units that share no word with the query above 0.)
+*sitting* is a run of units of one day; neighbours end with it. If there are several sittings, each is scored as a
+whole, with the words of its date. (One alone would only lift units that share no word with the query above 0.)
 
-BM25 is how much a text says about a query's terms, for how rare they are and how long it is:
+BM25 measures how much a text says about a query's terms, given how rare they are and how long the text is:
 
-    idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))          N texts, n of them hold t
+    idf(t) = ln(1 + (N - n + 0.5) / (n + 0.5))          N texts, n of them with t
     score  = Σ idf(t) · f · (k1 + 1) / (f + k1 · (1 - b + b · length / mean length))      f times in the text
 
 A unit's score is the sum of its signals, each scaled to its weight at its best unit. A unit that brought new words into
 the session is worth more. Ties go to the older unit, because the beginning of a sitting says more.
 
-A passage is ranked apart, among passages: by its own words and by those of the message that it answers, divided by the
-root of its size. Much of a long reply repeats what the user said, so a passage would outrank the user's own words.
-Words that the messages shortly before hold as well find no other unit than the passage itself.
+Passages are ranked among themselves: by their own words and by those of the message that they answer, divided by the
+root of their size. Much of a long reply repeats the user's words, so a passage would outrank the user's own message.
+Words that also occur in the messages shortly before find only the passage itself, and no other unit.
 
-A turn needs memory (`SessionIndex.need`) if the session has spoken of its words, everyday words aside: of nearly all of
-them, or of some of them often. "Thanks, bye" and a new topic need none.
+A turn needs memory (`SessionIndex.need`) if the session has used its words, everyday words aside: nearly all of them,
+or some of them often. "Thanks, bye" and a new topic need none.
 
-Postings hold each unit's own terms as columns of numbers; surroundings are summed at the query. Adding a unit costs its
-terms. A query costs the postings of its terms, at most `MAX_POSTINGS` unless one term alone has more, and a few passes
-over one number a unit.
+Postings have each unit's own terms as columns of numbers; surroundings are summed at the query. Adding a unit costs its
+terms. A query costs its terms' postings, at most `MAX_POSTINGS` unless one term has more, and a few passes over the
+units.
 
 Source: S. Robertson, H. Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009); the idf is Lucene's,
 which is never negative.
@@ -51,55 +51,54 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 K1, B = 1.2, 0.75
-"""BM25: how soon repeats of a term stop to count; how much length counts against a text."""
+"""BM25's constants: how soon repeats of a term stop to count, and how much length counts against a text."""
 NEIGHBOURS = np.arange(-2, 3)
 COMMON_FRACTION = 0.4
-"""A term in more of the units than this tells none of them apart."""
+"""A term in more than this fraction of the units does not distinguish them."""
 COMMON_FROM_UNITS = 50
 MAX_QUERY_TERMS = 64
-"""Of a query; the rarest stay where there are more."""
+"""Most terms of a query; of a longer one the rarest are used."""
 MAX_POSTINGS = 1_500
-"""A query's terms are taken rarest first while they hold no more postings than this, one term at least. Five
-conversations put end to end (2,760 messages, 760 questions) show as much of the evidence with 1,500 as with 8,000; with
-1,000 they lose 0.1-0.3 points."""
+"""Most postings of a query's terms, which are taken rarest first (at least one term). Five conversations put end to end
+(2,760 messages, 760 questions) show as much of the evidence with 1,500 as with 8,000; 1,000 lose 0.1-0.3 points."""
 MAX_RANKED = 400
 MAX_PASSAGES_RANKED = 12
-"""Of one message, so that one that says the same over and over leaves room for others."""
+"""Most passages of one message, so that a repetitive message leaves room for others."""
 NEEDED, NEEDED_UNASKED, PERHAPS_UNASKED = 1.3, 2.7, 2.0
-"""How familiar a question, and a turn that asks nothing, must be."""
+"""Least familiarity of a question, and of a turn without a question (for all of the room, for a part of it)."""
 PERHAPS_MET = 0.7
-"""How rare the words of a question must be together that were all said."""
+"""Least summed rarity of a question's words if the session has used all of them."""
 OF_ALL = 0.4
-"""What it adds to familiarity that all of a turn's words were spoken of."""
+"""Familiarity added if the session has used all of a turn's words."""
 OFTEN_UNITS = 30
-"""A word in so many units is as familiar as one can be; in a short session in a fifteenth of the units."""
+"""Number of units in which a word is as familiar as possible; in a short session a fifteenth of the units."""
 QUOTED_FRACTION, QUOTED_SURPLUS = 0.4, 2.0
-"""One message holds more than so much of the idf of a turn's words, and so much more than chance would have it."""
+"""Least share of the idf of a turn's words in one message that counts as quoted, and least surplus over chance."""
 PERHAPS = 1 / 5
-"""Part of the room for a turn that may need memory: all of its words were said, if only once, or one message quoted."""
+"""Part of the room for a turn that may need memory: all of its words were said, perhaps once, or one message quoted."""
 NOVEL_FRACTION = 1 / 3
-"""A unit is as novel as one can be if so many of its words were never said before."""
+"""A unit is as novel as possible if this fraction of its words is new to the session."""
 EVEN_TERMS = 40
-"""A unit of ordinary talk; a longer one is worth less, by the root of its length: so much of the room it takes."""
+"""Terms of a unit of ordinary talk. A longer unit takes more room, so its score falls with the root of its length."""
 
 
 class IndexedUnit(NamedTuple):
-    """A message as the index sees it, or a passage of one."""
+    """A message, or a passage of one, in the form that is indexed."""
 
     terms: Sequence[str]
     size_tokens: int = 0
-    """What its row takes, about."""
+    """Estimated tokens of its row."""
     asks: bool = False
-    """It holds a question: what follows may be the answer."""
+    """Whether it has a question, so that the next unit may be the answer."""
     speaker: str | None = None
-    """A name, in lower case; None where nothing says it."""
+    """Name in lower case, or None if unknown."""
     sitting: str | None = None
-    """The same for units of one day; None: that of the unit before."""
+    """Value shared by the units of one day, or None for that of the unit before."""
     date_terms: Sequence[str] = ()
     passage: int = 0
-    """Which of its message, from 1; 0: it is the message."""
+    """Number of the passage in its message, from 1; 0 for a whole message."""
     repeated: Sequence[str] = ()
-    """Of a passage, terms that messages shortly before hold as well: they find the passage and no unit beside it."""
+    """Terms of a passage that messages shortly before also have: they find the passage and no unit near it."""
 
 
 _UNIT = np.dtype(
@@ -117,11 +116,11 @@ _UNIT = np.dtype(
         ("speaker", np.int32),
     ]
 )
-"""Lengths are in terms; novelty is from 0 to 1; the speaker is a number, -1 if unknown."""
+"""Lengths are in terms. Novelty is from 0 to 1. The speaker is a number, -1 if unknown."""
 
 
 class SessionIndex:
-    """Units of one session in order; ordinals ascend, and the passages of one."""
+    """Units of one session in ascending order of ordinals and passages."""
 
     def __init__(self) -> None:
         self._units = np.zeros(0, _UNIT)
@@ -131,13 +130,13 @@ class SessionIndex:
         self._sitting: str | None = None
         self._sitting_starts, self._sitting_lengths, self._date_lengths = array("I"), array("I"), array("I")
         self._dated: dict[str, list[int]] = {}
-        """By term, the sittings whose date holds it."""
+        """By term, the sittings whose date has it."""
 
     def __len__(self) -> int:
         return self._count
 
     def add(self, ordinal: int, unit: IndexedUnit) -> None:
-        """Take the next unit."""
+        """Add the next unit."""
         number, length = self._count, len(unit.terms)
         if not number or unit.sitting not in (None, self._sitting):
             self._sitting = unit.sitting
@@ -174,7 +173,7 @@ class SessionIndex:
         self._repeated.add(number, unit.repeated)
 
     def state(self) -> list[Any]:
-        """All of it, for `resume`."""
+        """Return all data, for `resume`."""
         units = array("B", self._units[: self._count].tobytes())
         sittings = [self._sitting, self._sitting_starts, self._sitting_lengths, self._date_lengths]
         dated = [[term, array("I", held)] for term, held in self._dated.items()]
@@ -182,7 +181,7 @@ class SessionIndex:
         return [units, postings, list(self._speakers), sittings, dated]
 
     def resume(self, state: list[Any]) -> None:
-        """Take up a state."""
+        """Restore a state."""
         units, postings, speakers, sittings, dated = state
         self._units = np.frombuffer(units, _UNIT).copy()
         self._count = len(self._units)
@@ -194,7 +193,7 @@ class SessionIndex:
     def need(self, rarity: Mapping[str, float], *, asks: bool) -> float:
         """Return the part of recall's room that a turn may use, from 0 to 1.
 
-        `rarity` is by term of the turn, 0 for an everyday word, 1 for a rare one; `asks`: it holds a question.
+        `rarity` is by term of the turn, 0 for an everyday word, 1 for a rare one; `asks` says that it has a question.
         """
         often = math.log(1 + min(OFTEN_UNITS, 2 + self._count // 15))
         held = self._spread(rarity)
@@ -213,11 +212,11 @@ class SessionIndex:
         return PERHAPS if is_quote else 0.0
 
     def met(self, rarity: Mapping[str, float]) -> float:
-        """Return the summed rarity of the words of a turn that the session has spoken of."""
+        """Return the summed rarity of the turn's words that the session has used."""
         return sum(rarity[term] for term, units in self._spread(rarity).items() if units)
 
     def _spread(self, query: Iterable[str]) -> dict[str, int]:
-        """Return how many units hold each term; for a term of dates alone, how many days have it."""
+        """Return how many units have each term; for a term of dates alone, how many days have it."""
         held = {term: self._postings.spread(term) for term in query}
         if len(self._sitting_starts) > 1:
             held |= {term: len(self._dated[term]) for term, units in held.items() if not units and term in self._dated}
@@ -237,10 +236,10 @@ class SessionIndex:
         passages_tokens: int = 0,
         limit: int = MAX_RANKED,
     ) -> list[ScoredOriginal]:
-        """The best `limit` units with a score above 0, best first, without the ordinals to `skip`.
+        """Return the best `limit` units with a score above 0, best first, without the ordinals to `skip`.
 
-        `rarity` is by term, 0 for an everyday word, 1 for a rare one, as which any other counts. `room_tokens`: as many
-        as fill so many `rooms` of this size, about, and one at least; of a room `passages_tokens` are for passages.
+        `rarity` is by term, from 0 for an everyday word to 1 for a rare one (default). `room_tokens` limits the units
+        to about those that fill `rooms` of this size, and at least one; `passages_tokens` of a room are for passages.
         """
         everyday = weights.everyday
         query = {
@@ -270,7 +269,7 @@ class SessionIndex:
             signals |= self._passage_signals(query, times, found, weights.passage)
         total = sum(signals.values(), np.zeros(self._count))
         ranked = np.where(_among(units["ordinal"], skip), 0.0, total) if skip else total
-        order = _best(ranked, 2 * limit)  # passages of one message may be too many
+        order = _best(ranked, 2 * limit)  # because `_varied` may drop passages
         if is_passage.any():
             order = self._varied(order)
             order = _shared_out(order, is_passage, units["size"], room_tokens, passages_tokens)
@@ -289,7 +288,7 @@ class SessionIndex:
         ]
 
     def _varied(self, order: Integers) -> Integers:
-        """With at most `MAX_PASSAGES_RANKED` passages of a message."""
+        """Return the order with at most `MAX_PASSAGES_RANKED` passages of a message."""
         taken: Counter[int] = Counter()
         kept = []
         for unit, (ordinal, passage) in zip(
@@ -303,7 +302,7 @@ class SessionIndex:
     def _passage_signals(
         self, query: Mapping[str, float], times: Floats, found: tuple[Integers, Integers, Floats], weight: float
     ) -> dict[str, Floats]:
-        """What passages are worth: `passage` by their own words, `answers` by those of the message before theirs."""
+        """Return the signals of passages: `passage` by their own words, `answers` by those of the message before."""
         units = self._units[: self._count]
         rows, held, counts = (
             np.append(own, repeated) for own, repeated in zip(found, self._repeated.of(query), strict=True)
@@ -317,7 +316,7 @@ class SessionIndex:
         return {"passage": worth[0], "answers": worth[1]}
 
     def _telling(self, query: Counter[str]) -> dict[str, int]:
-        """The terms of a query that tell units apart → times, rarest first."""
+        """Return the terms of a query that distinguish units, with their counts, rarest first."""
         held = {term: self._postings.spread(term) for term in query}
         known = [term for term, units in held.items() if units or term in self._dated]
         known = sorted(known, key=lambda term: (held[term], term))[:MAX_QUERY_TERMS]
@@ -336,7 +335,7 @@ class SessionIndex:
     def _signals(
         self, query: Mapping[str, float], times: Floats, found: tuple[Integers, Integers, Floats], weights: Weights
     ) -> dict[str, Floats]:
-        """What the query's terms come to, by unit."""
+        """Return the signals of the query's terms by unit."""
         units = self._units[: self._count]
         rows, held, counts = found
         starts = np.append(self._sitting_starts, self._count)
@@ -357,7 +356,7 @@ class SessionIndex:
             "wide": _scaled(wide.scores(times), weights.wide),
             "asked": _scaled(asked.scores(times), weights.asked),
         }
-        if len(self._sitting_starts) > 1:  # one alone tells no units apart
+        if len(self._sitting_starts) > 1:  # one alone does not distinguish units
             dates = [(row, day) for row, term in enumerate(query) for day in self._dated.get(term, ())]
             date_rows, days = np.array(dates, np.int64).reshape(-1, 2).T
             ones = np.ones(len(days))
@@ -377,19 +376,16 @@ class SessionIndex:
 
 
 class Texts(NamedTuple):
-    """Texts that hold terms of a query, for BM25: text `texts[i]` holds term `rows[i]` `counts[i]` times.
-
-    If a text and a term occur together more than once, their counts are summed.
-    """
+    """Texts with terms of a query, for BM25: text `texts[i]` has term `rows[i]` `counts[i]` times."""
 
     rows: Integers
     texts: Integers
     counts: Floats
     lengths: NDArray[Any]
-    """In terms, of all texts, in which none of the query's terms may occur."""
+    """Lengths in terms of all texts, including those without any of the query's terms."""
 
     def scores(self, times: Floats) -> Floats:
-        """The score of each text; `times`: how often each term is asked for."""
+        """Return the score of each text; `times` are the weights of the query's terms."""
         number = len(self.lengths)
         scores = np.zeros(number)
         if not len(self.texts):
@@ -409,7 +405,7 @@ class Texts(NamedTuple):
 
 
 def _best(scores: Floats, limit: int) -> Integers:
-    """The best units with a score above 0, best first; of equals the older first."""
+    """Return the best units with a score above 0, best first; of equals the older first."""
     least = np.partition(scores, -limit)[-limit] if len(scores) > limit else 0.0
     found = np.flatnonzero((scores > 0) & (scores >= least))
     return found[np.argsort(-scores[found], kind="stable")][:limit]
@@ -418,7 +414,7 @@ def _best(scores: Floats, limit: int) -> Integers:
 def _shared_out(
     order: Integers, is_passage: NDArray[np.bool_], sizes: NDArray[Any], room_tokens: int | None, passages_tokens: int
 ) -> Integers:
-    """Put first what fits beside `passages_tokens`, then passages that fit there, then the others."""
+    """Reorder: first units that fit without `passages_tokens`, then passages that fit in those, then the others."""
     if room_tokens is None:
         return order
     first = _fitting(sizes[order], room_tokens - passages_tokens)
@@ -429,7 +425,7 @@ def _shared_out(
 
 
 def _fitting(sizes: NDArray[Any], room_tokens: int) -> NDArray[np.bool_]:
-    """Which of these fit, taken in order."""
+    """Return which of these fit, taken in order."""
     fits = np.zeros(len(sizes), np.bool_)
     for place, size in enumerate(sizes.tolist()):
         if size <= room_tokens:
@@ -439,13 +435,13 @@ def _fitting(sizes: NDArray[Any], room_tokens: int) -> NDArray[np.bool_]:
 
 
 def _scaled(scores: Floats, weight: float) -> Floats:
-    """The best one has `weight`."""
+    """Scale the scores so that the best equals `weight`."""
     best = float(scores.max(initial=0.0))
     return scores * (weight / (best or 1.0))
 
 
 def _among(ordinals: NDArray[Any], chosen: Set[int]) -> NDArray[np.bool_]:
-    """Which of these ascending ordinals are chosen."""
+    """Return which of these ascending ordinals are chosen."""
     is_chosen = np.zeros(int(ordinals[-1]) + 1, np.bool_)
     is_chosen[[ordinal for ordinal in chosen if ordinal < len(is_chosen)]] = True
     among: NDArray[np.bool_] = is_chosen[ordinals]
@@ -455,24 +451,24 @@ def _among(ordinals: NDArray[Any], chosen: Set[int]) -> NDArray[np.bool_]:
 # -- postings -----------------------------------------------------------------------------------------------------
 
 LEAST_SETTLED = 2_000
-"""Postings that are settled together at least."""
+"""Least number of postings that are settled together."""
 
 
 class Postings:
-    """Which units hold a term, how often: settled ones in columns, a run for each term; the newest as they came."""
+    """The units that have each term, and how often: settled postings in columns by term, the newest ones unsorted."""
 
     __slots__ = ("_newest", "_spread", "_starts", "_terms", "_times", "_units")
 
     def __init__(self) -> None:
         self._terms: dict[str, int] = {}
-        """The number of each term."""
+        """Number of each term."""
         self._spread = array("I")
-        """By term, how many units hold it."""
+        """By term, the number of units that have it."""
         self._starts = np.zeros(1, np.int32)
-        """Where the run of each settled term begins, and the end of the last."""
+        """First index of each settled term's run, and the end of the last run."""
         self._units, self._times = np.zeros(0, np.int32), np.zeros(0, np.float32)
         self._newest = array("I"), array("I"), array("f")
-        """Term, unit and times of each posting that is not settled."""
+        """Term, unit and count of each posting that is not settled."""
 
     def add(self, unit: int, terms: Iterable[str]) -> None:
         """Add the terms of the next unit."""
@@ -498,12 +494,12 @@ class Postings:
         self._newest = array("I"), array("I"), array("f")
 
     def spread(self, term: str) -> int:
-        """How many units hold a term."""
+        """Return how many units have a term."""
         number = self._terms.get(term)
         return 0 if number is None else self._spread[number]
 
     def of(self, query: Iterable[str]) -> tuple[Integers, Integers, Floats]:
-        """Return the postings of some terms: the term's place in the query, the unit, how often."""
+        """Return the postings of some terms: the term's index in the query, the unit, the count."""
         place = np.full(len(self._terms), -1)
         rows, units, times = [], [], []
         for row, term in enumerate(query):
@@ -525,14 +521,14 @@ class Postings:
         )
 
     def state(self) -> list[Any]:
-        """All of them, for `resumed`."""
+        """Return all postings, for `resumed`."""
         self._settle()
         units, times = (array("B", column.tobytes()) for column in (self._units, self._times))
         return ["\n".join(self._terms), self._spread, units, times]
 
     @classmethod
     def resumed(cls, state: list[Any]) -> Postings:
-        """As they were."""
+        """Return postings with a saved state."""
         terms, spread, units, times = state
         made = cls()
         made._terms = {term: number for number, term in enumerate(terms.split("\n"))} if terms else {}

@@ -1,29 +1,29 @@
-"""Strategy `hybrid`, which fuses two rankings, and the strategies that a builder takes by name.
+"""The strategies `hybrid`, which fuses two rankings, and `llm`; and selectors by name.
 
-`Hybrid` asks a lexical selector (`heuristic`) and a dense one (`dense`), fuses the two lists by rank and, where a model
-was given, lets that choose from the fused list (`llm`):
+`Hybrid` calls a lexical selector (`heuristic`) and a dense one (`dense`) and fuses the two lists by rank. With a model,
+the model then chooses from the fused list (`llm`):
 
-    score = Σ weight · (offset + 1) / (offset + rank), over the lists that hold the original, / Σ weight
+    score = Σ weight · (offset + 1) / (offset + rank), over the lists with the original, / Σ weight
 
-Ranks and not scores are fused, so the weights hold for embedders with other ranges of cosines. A dense list that could
-not be made counts for nothing: the lexical ranking stands, and a finding says so. Importing this module loads neither
-numpy nor an embedder's weights.
+Ranks are fused instead of scores, so the weights suit embedders with other ranges of cosines. If the dense list cannot
+be made, the lexical ranking is used alone, and a finding reports it. Importing this module loads neither numpy nor an
+embedder's weights.
 
 Source: G. Cormack, C. Clarke, S. Büttcher, Reciprocal Rank Fusion (2009); `docs/selection.md` has the figures.
 
-Strategy `llm`: a model reads a menu of originals, a line each, and names those worth recalling.
+In the strategy `llm` a model reads a menu of originals, one a line, and names those worth recalling.
 
-The menu holds what another selector ranks best, as much as fits twice the room, at most `MAX_LINES` lines, in session
-order: reference, role, phase, tokens, a summary. A summary is what the caller's `Summarize` has of a message,
-else the beginning of its text. The model answers with one JSON object,
+The menu has the best of another selector's ranking, as much as fits twice the room, at most `MAX_LINES` lines, in
+session order: reference, role, phase, tokens, a summary. A summary comes from the caller's `Summarize`, else it is the
+beginning of the message's text. The model answers with one JSON object,
 
     {"selected": ["§12", "§40"], "reasoning": "…"}
 
-most important first. Menu and question are untrusted: a line holds no line break, so no text can add or end one, and
-all of them stand between two marks that are a digest of them. What an answer names that is not on the menu is left out,
-with a finding, and the rest is followed. An answer that cannot be followed or names nothing on the menu, an exception,
-a question without text: the selector that made the menu ranks, and a finding says so. A `ChatModel` is held to the menu
-by a JSON Schema, where its server does that, and to a deadline; a function from a prompt to a reply keeps its own.
+most important first. Menu and question are untrusted: a line has no line break, so no text can add or end one, and all
+lines lie between two marks that are a digest of them. References that are not on the menu are left out, with a finding,
+and the rest is used. If an answer is invalid or names nothing on the menu, if the model raises, or if the question has
+no text, the selector that made the menu ranks, and a finding reports it. A `ChatModel` is limited to the menu by a JSON
+Schema, if its server supports that, and to a deadline; a function from a prompt to a reply has its own time limit.
 Source: the auto-context design (selection by menu).
 """
 
@@ -61,14 +61,14 @@ from .selection import (
 
 
 class Fusion(BaseModel):
-    """How lists are fused."""
+    """Weights of the fused lists."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     lexical: float = Field(default=1.0, ge=0)
     dense: float = Field(default=0.7, ge=0)
     offset: float = Field(default=20.0, gt=0)
-    """The greater, the less the first ranks stand out."""
+    """The greater it is, the less the first ranks stand out."""
 
 
 class Hybrid:
@@ -106,7 +106,7 @@ class Hybrid:
         words = ranking_by(self.lexical, request)
         try:
             near = ranking_by(self.dense, request)
-        except Exception as error:  # the caller's code: whatever it raises, the words have ranked
+        except Exception as error:  # the selector is the caller's code: use the lexical ranking if it raises
             return fell_back(self.__name__, words, described(error))
         replaced = [reason_of(finding) for finding in near.findings if finding.kind == FELL_BACK]
         if replaced:
@@ -116,7 +116,7 @@ class Hybrid:
 
 
 def fused(words: Ranking, near: Ranking, fusion: Fusion) -> tuple[ScoredOriginal, ...]:
-    """Two rankings as one, best first; of equals the older message first.
+    """Fuse two rankings into one, best first; of equals the older message first.
 
     >>> def ranked(*ordinals): return Ranking(scored=tuple(ScoredOriginal(n, 0.0) for n in ordinals), strategy="any")
     >>> [scored.ordinal for scored in fused(ranked(1, 2, 3), ranked(2, 3), Fusion(dense=1))]
@@ -124,7 +124,7 @@ def fused(words: Ranking, near: Ranking, fusion: Fusion) -> tuple[ScoredOriginal
     """
     total = fusion.lexical + fusion.dense or 1.0
     signals: dict[tuple[int, int], dict[str, float]] = {}
-    """By ordinal and passage: a message found whole, and a passage of it, are two."""
+    """By ordinal and passage, because a whole message and a passage of it are two candidates."""
     for name, ranking, weight in (("lexical", words, fusion.lexical), ("dense", near, fusion.dense)):
         share = weight * (fusion.offset + 1) / total
         for rank, scored in enumerate(ranking, start=1):
@@ -140,10 +140,10 @@ def _score(signals: Mapping[str, float]) -> float:
 
 
 def selector_named(name: str) -> Selector:
-    """The strategy of this name, with the model that the package brings: `heuristic`, `semantic`, `hybrid`.
+    """Return the selector with this name and the package's own model: `heuristic`, `semantic`, `hybrid`.
 
-    Raises `InputError` for another (`llm` has to be given a model), and where a package that it needs is missing: a
-    strategy that could never rank would only fall back, at every turn.
+    Raises `InputError` for another name (`llm` needs a model from the caller) and for a missing package: a strategy
+    that could never rank would only fall back, at every turn.
     """
     lexical = Heuristic()
     if name == "heuristic":
@@ -179,15 +179,15 @@ __all__ = [
 
 
 Ask = Callable[[str], str]
-"""A model: a prompt in, its reply out. It may raise; its time limit is its own."""
+"""A model: a function from a prompt to its reply. It may raise; it has its own time limit."""
 Summarize = Callable[[SelectionRequest, Sequence[LogEntry]], Mapping[int, str]]
-"""Originals in a line or two each, by ordinal; asked once a menu. Where one is left out its beginning is shown."""
+"""Port: return originals in a line or two each, by ordinal, once a menu; a missing one shows its beginning."""
 
 SUMMARIES_MISSING = "summaries_missing"
-"""Kind of the finding: summaries could not be read, the menu shows beginnings."""
+"""Kind of the finding that summaries could not be read and the menu shows beginnings."""
 
 NOT_ON_MENU = "not_on_menu"
-"""Kind of the finding: the model named what it was not offered; that was left out."""
+"""Kind of the finding that the model named references outside the menu, which were left out."""
 
 MAX_LINES = 100
 MAX_SUMMARY_CHARS = 200
@@ -196,12 +196,12 @@ MAX_PHASE_CHARS = 60
 MAX_REPLY_CHARS = 20_000
 MAX_REASONING_CHARS = 1_000
 PREFILTER_FACTOR = 2
-"""What the menu offers, in rooms."""
+"""Size of the menu, in rooms."""
 _FRAME_TOKENS, _CHARS_PER_TOKEN = 4, 3
-"""For originals that nobody counted yet."""
+"""For originals without token counts."""
 
 PROMPT_VERSION = 2
-"""Counts the wordings of `PROMPT`."""
+"""Version of the wording of `PROMPT`."""
 PROMPT = """\
 You choose which earlier messages of a conversation an assistant should see again before it answers.
 
@@ -216,11 +216,11 @@ There is room for about $budget tokens. Answer with one JSON object and nothing 
 {"selected": ["$example"], "reasoning": "one sentence"}
 """
 SLOTS = frozenset(("mark", "query", "menu", "budget", "example"))
-"""Of a prompt."""
+"""Slots of a prompt."""
 DEADLINE_SECONDS = 8.0
-"""A turn waits for it."""
+"""Most seconds that a turn waits for the model."""
 REST_SECONDS = 30.0
-"""A model that took more than half its deadline to fail is not asked again for so long: no turn waits meanwhile."""
+"""After a failure that took over half the deadline the model is not called for this long: no turn waits meanwhile."""
 MAX_REPLY_TOKENS = 1_000
 
 
@@ -248,7 +248,7 @@ class ModelSelector:
         deadline_seconds: float = DEADLINE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`prompt`: a text of yours with the slots of `PROMPT`; `deadline_seconds`: of a `ChatModel`, for each turn."""
+        """`prompt` is a text with the slots of `PROMPT`; `deadline_seconds` limits a `ChatModel` in each turn."""
         if not isinstance(model, ChatModel):
             check_callable("model", model, "pass a ChatModel, or a function (prompt) -> reply")
         check_callable("prefilter", prefilter, "pass a selector, or None", optional=True)
@@ -268,7 +268,7 @@ class ModelSelector:
             return fell_back(self.__name__, ranked, "the model was late lately; it is left alone for now")
         try:
             return self._chosen(request, wider.budget_tokens, ranked)
-        except Exception as error:  # a model is the caller's code: whatever it raises or says, there is a ranking
+        except Exception as error:  # a model is the caller's code: rank even if it raises
             if (now := self._clock()) - started > self._deadline / 2:
                 self._rests_until = now + REST_SECONDS
             return fell_back(self.__name__, ranked, described(error))
@@ -321,13 +321,13 @@ class ModelSelector:
             return {}, ()
         try:
             return self._summarize(request, entries), ()
-        except Exception as error:  # an index that does not answer costs the better line, never the ranking
+        except Exception as error:  # a failing index costs the better lines, never the ranking
             text = f"the menu shows beginnings, summaries could not be read: {described(error)}"
             return {}, (Finding(kind=SUMMARIES_MISSING, field="selector", text=text),)
 
 
 def _offered(request: SelectionRequest, menu_tokens: int, ranked: Ranking) -> Iterator[tuple[LogEntry, int]]:
-    """Best first: what fits, each original once, and its tokens."""
+    """Yield the originals that fit, each once, best first, with their tokens."""
     left, seen = menu_tokens, set(request.visible)
     lines = 0
     for scored in ranked:
@@ -346,7 +346,7 @@ def _offered(request: SelectionRequest, menu_tokens: int, ranked: Ranking) -> It
 
 
 def _line(entry: LogEntry, tokens: int, summary: str | None) -> str:
-    """An original as the model sees it."""
+    """Return an original's line on the menu."""
     phase = entry.event.phase
     text = one_line(summary or "", MAX_SUMMARY_CHARS) or one_line(text_of(entry.message), MAX_SUMMARY_CHARS)
     named = one_line(phase, MAX_PHASE_CHARS) if phase else ""
@@ -354,7 +354,7 @@ def _line(entry: LogEntry, tokens: int, summary: str | None) -> str:
 
 
 def choice_schema(refs: Sequence[str]) -> Wire:
-    """The JSON Schema of an answer: it can name nothing but these references."""
+    """Return the JSON Schema of an answer, which allows these references only."""
     return {
         "type": "object",
         "properties": {
@@ -367,7 +367,7 @@ def choice_schema(refs: Sequence[str]) -> Wire:
 
 
 def choice_of(reply: object, on_menu: frozenset[int]) -> tuple[Choice, list[str]]:
-    """A reply as a choice from the menu, and what it names besides; raises `InputError` for anything else.
+    """Return a reply's choice from the menu, and its other references; raise `InputError` for an invalid reply.
 
     >>> choice, unknown = choice_of('{"selected": ["§2", "§9"], "reasoning": "the port"}', frozenset({1, 2}))
     >>> choice.selected, unknown
@@ -392,13 +392,13 @@ def choice_of(reply: object, on_menu: frozenset[int]) -> tuple[Choice, list[str]
 
 
 def one_line(text: str, max_chars: int) -> str:
-    """Printable characters only, blanks as one, cut to `max_chars`."""
+    """Return printable characters only, each run of blanks as one, cut to `max_chars`."""
     kept = "".join(char if char.isprintable() else " " for char in text[: 4 * max_chars])
     line = " ".join(kept.split())
     return line if len(line) <= max_chars else line[: max_chars - 1].rstrip() + "…"
 
 
 def _tokens(entry: LogEntry) -> int:
-    """As counted when it was appended, else an estimate."""
+    """Return the tokens counted when it was appended, else an estimate."""
     counted = entry.event.tokens
     return max(counted.values()) if counted else _FRAME_TOKENS + len(text_of(entry.message)) // _CHARS_PER_TOKEN

@@ -1,9 +1,9 @@
-"""The vectors of one session's messages, each together with its neighbours.
+"""The vectors of one session's messages, each combined with its neighbours.
 
-A row is the message's own unit vector plus half of those beside it and a quarter of those two away, scaled to length 1;
-neighbours do not reach across a sitting (a day's talk). That costs one embedding a message and ranks far better than
-the message alone: what answers a question often names nothing of it, but what stands beside it does. A message without
-text has no row of its own to be found by. Sums are taken without BLAS: one thread, and the same figures on every one.
+A row is the message's own unit vector plus half of the adjacent ones and a quarter of those two away, scaled to length
+1; neighbours do not extend beyond a sitting (a day's talk). It costs one embedding a message and ranks far better than
+the message alone: an answer often has no word of its question, but its neighbours do. A message without text has no row
+of its own and is not found. Sums are taken without BLAS, with one thread, so that figures are equal everywhere.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float32]
 
 NEIGHBOUR_WEIGHTS = (1.0, 0.5, 0.25)
-"""Of a message's own vector, of those beside it, of those two away."""
+"""Weights of a message's own vector, of adjacent ones, and of those two away."""
 REACH = len(NEIGHBOUR_WEIGHTS) - 1
 
 
 class SessionVectors:
-    """Rows in the order of the messages; grows at its end."""
+    """Rows in the order of the messages; it grows at its end."""
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
@@ -42,7 +42,7 @@ class SessionVectors:
         return self._size
 
     def add(self, own: Matrix, sittings: Sequence[str | None]) -> None:
-        """Take the next messages: their unit vectors (zero where there was no text) and their sittings."""
+        """Add the next messages: their unit vectors (zero for no text) and their sittings."""
         known = self._tail + list(zip(own, sittings, strict=True))
         first = self._size - len(self._tail)
         self._size += len(sittings)
@@ -54,7 +54,7 @@ class SessionVectors:
         self._tail = known[-2 * REACH :]
 
     def cosines(self, query: Matrix) -> list[tuple[int, float]]:
-        """(message, cosine) of every message with text, best first; equals in order."""
+        """Return (message, cosine) of every message with text, best first; equals in order."""
         cosines = np.einsum("ij,j->i", self._rows[: self._size], query)
         order = np.argsort(-cosines, kind="stable")
         return [(int(at), float(cosines[at])) for at in order if self._has_text[at]]
@@ -67,9 +67,9 @@ class SessionVectors:
 
 
 def unit_vectors(vectors: Any, count: int, dimensions: int) -> Matrix:
-    """An embedder's answer as rows of length 1 (or 0, where it gave zeros).
+    """Return an embedder's vectors as rows of length 1 (zeros stay 0).
 
-    Raises `InputError` where it is not `count` vectors of `dimensions` finite numbers.
+    Raises `InputError` unless there are `count` vectors of `dimensions` finite numbers.
     """
     try:
         array = np.asarray(vectors, dtype=np.float64)
@@ -88,7 +88,7 @@ def unit_vectors(vectors: Any, count: int, dimensions: int) -> Matrix:
 
 
 def rows_of(texts: Sequence[str], embedder: Embedder) -> Matrix:
-    """A unit vector for each text; zeros for the empty ones, which the embedder is not shown."""
+    """Return a unit vector for each text; zeros for empty texts, which are not embedded."""
     rows: Matrix = np.zeros((len(texts), embedder.dimensions), dtype=np.float32)
     said = [at for at, text in enumerate(texts) if text]
     if said:
@@ -97,7 +97,7 @@ def rows_of(texts: Sequence[str], embedder: Embedder) -> Matrix:
 
 
 def _together(known: Sequence[tuple[Matrix, str | None]], at: int) -> Matrix:
-    """A message's vector with its neighbours' of the same sitting, scaled to length 1."""
+    """Return a message's vector plus its neighbours' of the same sitting, scaled to length 1."""
     own, sitting = known[at]
     total = own.copy()
     for away in range(1, REACH + 1):

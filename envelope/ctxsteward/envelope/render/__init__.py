@@ -1,1 +1,1 @@
-"""Rendering: an envelope as the arguments of a provider's client, and such a request read back."""
+"""Render an envelope as the arguments of a provider's client, and read such a request back."""

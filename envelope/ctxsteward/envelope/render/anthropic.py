@@ -1,11 +1,12 @@
 """Anthropic messages: ``{"system": [blocks], "messages": […], "tools": […]}``. Source: the published API reference.
 
-All results of one group go back in one user message, results first. Text a person wrote is always a list of one text
-block (the API's own meaning of a string), so that a cache mark can sit on it without changing any other byte.
+All results of one group go back in one user message, results first. A person's text is always a list of one text block
+(which the API treats like a string), so that a cache mark can be added without changing any other byte.
 
-Cache marks (at most 4): end of the head; end of bullets and observations, or of what stands before a reply that the
-next turn shows short (the next call begins with the same bytes up to there); where the notes of the call before began;
-where this call's notes begin. Never on a thinking block. Notes are text blocks at the end of the newest user message.
+Cache marks (at most 4): the end of the head; the end of bullets and observations, or of the text before a reply that
+the next turn shortens (the next call begins with the same bytes up to there); where notes of the previous call began;
+where notes of this call begin. A thinking block gets no mark. Notes are text blocks at the end of the newest user
+message.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MARKABLE = frozenset(("text", "image", "tool_use", "tool_result", "document"))
 
 
 def render(prompt: PromptLayout, cache: bool) -> Wire:
-    """Arguments of ``client.messages.create`` but for model and max_tokens."""
+    """Return the arguments of ``client.messages.create`` except model and max_tokens."""
     request: Wire = {}
     system: list[Wire] = [
         {"type": "text", "text": fragment.text} for fragment in prompt.head.fragments if fragment.text.strip()
@@ -75,7 +76,7 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 
 def _previous_end(dynamic: DynamicLayout, before_live: int) -> int:
-    """Index of the message the call before ended with, the one before the newest reply; -1 where it is not live."""
+    """Return the index of the last message of the previous call, before the newest reply; -1 if it is not live."""
     offsets = dynamic.strip.wires[NAME][1]
     for index in range(dynamic.after_from - 1, dynamic.live_from, -1):
         steps = dynamic.strip.fragments[index].steps
@@ -109,7 +110,7 @@ def _marked(message: Wire) -> Wire:
 
 
 def wires_of(fragment: Fragment) -> list[Wire]:
-    """The messages of a fragment."""
+    """Return the messages of a fragment."""
     wires: list[Wire] = []
     for step in fragment.steps:
         match step:
@@ -136,7 +137,7 @@ def _say(step: MessageStep) -> list[Wire]:
         return [wire] if message.role == "assistant" else [{**wire, "content": [{"type": "text", "text": content}]}]
     content = [_own_block(block) for block in content or () if not _blank(block)]
     while content and content[-1].get("type") in _THINKING:
-        content.pop()  # no message may end with one, and it goes whole
+        content.pop()  # the API refuses a message that ends with a thinking block
     if not content:
         return []
     content = _with_aliases(content, step)
@@ -144,14 +145,14 @@ def _say(step: MessageStep) -> list[Wire]:
 
 
 def _without_response_fields(wire: Wire) -> Wire:
-    """A response of this provider, appended as it came, goes back as the message it holds."""
+    """Return the message in a response of this provider that was appended unchanged."""
     if wire.get("type") != "message":
         return wire
     return {key: value for key, value in wire.items() if key not in _RESPONSE_FIELDS}
 
 
 def _own_block(block: Wire | str) -> Wire:
-    """The provider's own block, but for cache marks (the renderer's to place) and what it would refuse."""
+    """Return the provider's own block without cache marks (the renderer sets them) or values that it refuses."""
     if isinstance(block, str):
         return {"type": "text", "text": block}
     if "cache_control" in block:
@@ -169,7 +170,7 @@ def _needs_mending(block: object) -> bool:
 
 
 def _with_aliases(blocks: list[Wire], step: MessageStep) -> list[Wire]:
-    """The calls by the ids and with the arguments they are shown with."""
+    """Return the blocks with the calls' shown ids and arguments."""
     if not step.aliases and not step.arguments:
         return blocks
     aliases, shortened, index, shown = dict(step.aliases), dict(step.arguments), -1, []
@@ -251,7 +252,7 @@ def _block(part: Part) -> Wire | None:
 
 
 def arguments_object(arguments: str) -> Wire:
-    """Call arguments as the object this provider wants; text that is no JSON object goes under one key."""
+    """Return call arguments as the object that this provider requires; other text goes under one key."""
     try:
         value = json.loads(arguments, parse_constant=_no_constant) if arguments.strip() else {}
         json.dumps(value, ensure_ascii=False).encode()
@@ -278,7 +279,7 @@ def _units(wires: Iterable[Any]) -> Iterator[Unit]:
 
 
 def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
-    """The units of a request."""
+    """Yield the units of a request."""
     yield from blocks_of(context.get("system"), "system", "head", {"role": "system"})
     yield from _units(listed(context.get("messages"), "messages"))
 

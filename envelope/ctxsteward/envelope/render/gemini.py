@@ -32,7 +32,7 @@ NAME = "gemini"
 
 
 def render(prompt: PromptLayout, cache: bool) -> Wire:
-    """Arguments of ``client.models.generate_content`` but for the model; neighbours of one role are one content."""
+    """Return the arguments of ``client.models.generate_content`` except the model; joins neighbours of one role."""
     head = [fragment.text for fragment in prompt.head.fragments]
     contents: list[Wire] = []
     for wire in prompt.dynamic.messages(NAME, _contents):
@@ -84,7 +84,7 @@ def _say(step: MessageStep, without_id: Set[str]) -> list[Wire]:
 
 
 def _own_call(part: Wire, id: str, name: str, arguments: str, without_id: Set[str]) -> Wire:
-    """A call as it came, its signature included; its id and arguments are those it is shown with."""
+    """Return a call as it came, with its signature, and with its shown id and arguments."""
     field = gemini_field(part)
     call = field.value if id in without_id else _with_id(field.value, id)
     shown = arguments_object(arguments)
@@ -111,7 +111,7 @@ def _results(answers: Sequence[ToolResult], without_id: Set[str]) -> list[Wire]:
 
 
 def _own_result(answer: ToolResult, without_id: Set[str]) -> Wire | None:
-    """The part that a result came as; None where another provider wrote it, or where it is shown otherwise."""
+    """Return the original part of a result, or None if another provider wrote it or it is shown differently."""
     if answer.entry is None or answer.entry.message.dialect != "gemini":
         return None
     message = answer.entry.message
@@ -139,13 +139,13 @@ def _part(part: Part) -> Wire | None:
 
 
 def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
-    """The units of a request."""
+    """Yield the units of a request."""
     yield from head_units(_head_text(context.get("system_instruction")), "system_instruction", heads)
     yield from _units(listed(context.get("contents"), "contents"))
 
 
 def _head_text(value: object) -> object:
-    """A system instruction: a text, ``{"parts": […]}`` or a list of either, as one text."""
+    """Return a system instruction, a text, ``{"parts": […]}`` or a list of either, as one text."""
     if isinstance(value, dict) and set(value) <= {"parts", "role"}:
         return _head_text(value.get("parts"))
     if isinstance(value, dict) and set(value) == {"text"}:

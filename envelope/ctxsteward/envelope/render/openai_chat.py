@@ -16,7 +16,7 @@ NAME = "openai-chat"
 
 
 def render(prompt: PromptLayout, cache: bool) -> Wire:
-    """Arguments of ``client.chat.completions.create``."""
+    """Return the arguments of ``client.chat.completions.create`` except the model."""
     messages: list[Wire] = [{"role": "system", "content": fragment.text} for fragment in prompt.head.fragments]
     messages += prompt.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
@@ -26,20 +26,20 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 
 def wires_of(fragment: Fragment) -> list[Wire]:
-    """The messages of a fragment."""
+    """Return the messages of a fragment."""
     return one_reply(wires_of_steps(fragment, lambda text: [{"role": "user", "content": text}], say, _results))
 
 
 def _results(answers: Sequence[ToolResult]) -> list[Wire]:
     wires = [answer_wire(answer) for answer in answers]
     images = [image for answer in answers for image in answer.images]
-    if images:  # a tool message carries text alone
+    if images:  # a tool message may have text only
         wires.append({"role": "user", "content": _content(images)})
     return wires
 
 
 def say(step: MessageStep) -> list[Wire]:
-    """A message in its own role; nothing where this provider could show nothing of it."""
+    """Return a message in its own role, or nothing if this provider can show none of it."""
     message = step.entry.message
     own = message.dialect in ("openai", "shared") and not step.without_results
     wire = _own(message, step) if own else _typed(message, step)
@@ -48,7 +48,7 @@ def say(step: MessageStep) -> list[Wire]:
 
 
 def _own(message: Message, step: MessageStep) -> Wire:
-    """The provider's own dict, but for what it would refuse."""
+    """Return the provider's own dict without values that it would refuse."""
     wire = sent(message.wire)
     content = wire.get("content")
     mended: Wire = {}
@@ -97,7 +97,7 @@ def _typed(message: Message, step: MessageStep) -> Wire:
 
 
 def answer_wire(answer: ToolResult) -> Wire:
-    """A tool message; the original's own dict where nothing about it changed."""
+    """Return a tool message; the original's own dict if nothing about it changed."""
     if answer.entry is not None and answer.entry.message.dialect == "openai":
         wire = sent(answer.entry.message.wire)
         if answer.verbatim and isinstance(wire.get("content"), str):
@@ -121,7 +121,7 @@ def _block(part: Part) -> Wire | None:
 
 
 def image_url(part: ImagePart) -> str | None:
-    """The image's own URL, or its data as one; None for a file that only its own provider holds."""
+    """Return the image's own URL, or a data URL; None for a file that only its own provider has."""
     if part.url is not None:
         return part.url
     return None if part.data is None else f"data:{part.media_type or 'image/png'};base64,{part.data}"
@@ -135,7 +135,7 @@ def _units(wires: Iterable[Any]) -> Iterator[Unit]:
 
 
 def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
-    """The units of a request."""
+    """Yield the units of a request."""
     return _units(listed(context.get("messages"), "messages"))
 
 

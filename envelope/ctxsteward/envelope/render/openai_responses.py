@@ -1,9 +1,9 @@
 """OpenAI responses: ``{"instructions": …, "input": [items], "tools": […]}``. Source: the published API reference.
 
-`messages_of_items` turns a list of items into the messages that a session takes: a run of output items (reasoning,
-messages, calls) is one assistant message that holds them as they came, an output of a call is a tool message. A message
-that came so goes back as the same items, ids and encrypted reasoning included; one whose calls are shown otherwise goes
-back without its reasoning, which a provider takes whole or not at all.
+`messages_of_items` turns a list of items into the messages that a session takes. A run of output items (reasoning,
+messages, calls) becomes one assistant message with the unchanged items, and an output of a call a tool message. Such a
+message goes back as the same items, with ids and encrypted reasoning. If its calls are shown differently, it goes back
+without its reasoning, which the provider takes only whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAME = "openai-responses"
 
 
 def render(prompt: PromptLayout, cache: bool) -> Wire:
-    """Arguments of ``client.responses.create`` but for the model."""
+    """Return the arguments of ``client.responses.create`` except the model."""
     head = [fragment.text for fragment in prompt.head.fragments]
     request: Wire = {"input": prompt.dynamic.messages(NAME, items_of)}
     if head:
@@ -44,11 +44,11 @@ def render(prompt: PromptLayout, cache: bool) -> Wire:
 
 
 OwnItems = Callable[[LogEntry], list[Wire] | None]
-"""The items that a message came as, where somebody has them; None: they are made of it."""
+"""Port: return the items that a message came as, or None to make them from the message."""
 
 
 def items_of(fragment: Fragment, kept: OwnItems = lambda entry: None) -> list[Wire]:
-    """The items of a fragment; those of a message that is shown as it is are what `kept` has, where it has any."""
+    """Return the items of a fragment; an unchanged message's items come from `kept` if it has them."""
     return wires_of_steps(fragment, _text, lambda step: _say(step, kept), lambda answers: _results(answers, kept))
 
 
@@ -74,7 +74,7 @@ def _call(id: str, name: str, arguments: str) -> Wire:
 
 
 def own_items(wire: Wire) -> list[Wire] | None:
-    """The items that a message came as; None where it came otherwise, or holds blocks of another provider, too."""
+    """Return the items that a message came as, or None if it came otherwise or also has blocks of another provider."""
     wire = sent(wire)
     content = wire.get("content")
     if wire["role"] == "tool":
@@ -90,7 +90,7 @@ def own_items(wire: Wire) -> list[Wire] | None:
 
 
 def _own_output(wire: Wire) -> Wire:
-    """The item that a tool message came as."""
+    """Return the item that a tool message came as."""
     content = wire["content"]
     output = content[0] if wire["type"] in _ONE_OBJECT and isinstance(content, list) and content else content
     rest = {key: value for key, value in wire.items() if key not in ("role", "type", "tool_call_id", "content")}
@@ -98,7 +98,7 @@ def _own_output(wire: Wire) -> Wire:
 
 
 def items_of_message(message: Message) -> list[Wire]:
-    """The items that a message is: those it came as, where it came so.
+    """Return the items of a message: those that it came as, else new ones.
 
     >>> items_of_message(Message.from_wire({"role": "tool", "tool_call_id": "c1", "content": "noon"}))
     [{'type': 'function_call_output', 'call_id': 'c1', 'output': 'noon'}]
@@ -151,11 +151,11 @@ def _blocks(parts: Sequence[Part], role: str) -> list[Wire]:
 
 _BLOCK_KINDS = frozenset((None, "text", "tool_use", "thinking", "output_text", "refusal", "image_url"))
 _ONE_OBJECT = frozenset(("computer_call_output",))
-"""Outputs that are one object: as the content of a tool message it is a block."""
+"""Outputs that are one object; the content of a tool message has it as a block."""
 
 
 def messages_of_items(items: Iterable[object]) -> list[Wire]:
-    """The messages that these items (dicts, or objects of the SDK) are, for `Session.follow`.
+    """Return the messages of these items (dicts, or objects of the SDK), for `Session.follow`.
 
     >>> call = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "now", "arguments": "{}"}
     >>> done = {"type": "function_call_output", "call_id": "c1", "output": "noon"}
@@ -166,7 +166,7 @@ def messages_of_items(items: Iterable[object]) -> list[Wire]:
 
 
 def item_groups(items: Iterable[object]) -> list[list[Wire]]:
-    """The items that are one message each: a run of output items, or one other item."""
+    """Return groups of items that form one message each: a run of output items, or one other item."""
     groups: list[list[Wire]] = []
     in_run = False
     for item in items:
@@ -181,7 +181,7 @@ def item_groups(items: Iterable[object]) -> list[list[Wire]]:
 
 
 def _is_output(wire: Wire) -> bool:
-    """Whether an item is one of a run: what a model says, thinks or calls."""
+    """Return whether an item belongs to a run: a model's message, reasoning or call."""
     return wire.get("role") in (None, "assistant") and not str(wire.get("type") or "message").endswith("_output")
 
 
@@ -200,7 +200,7 @@ def _item_wire(item: object) -> Wire:
 
 
 def _of_run(run: list[Wire]) -> Wire:
-    """Output items as the assistant message that holds them."""
+    """Return the assistant message with these output items."""
     if len(run) == 1 and "role" in run[0] and "id" not in run[0]:
         return _of_speaker(run[0])
     return {"role": "assistant", "content": [item if "type" in item else {"type": "message", **item} for item in run]}
@@ -218,7 +218,7 @@ def _units(wires: Iterable[Any]) -> Iterator[Unit]:
 
 
 def parse(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
-    """The units of a request."""
+    """Yield the units of a request."""
     yield from head_units(context.get("instructions"), "instructions", heads)
     yield from _units(listed(context.get("input"), "input"))
 

@@ -1,8 +1,8 @@
-"""Rendering: an envelope as the arguments of a provider's client, and such a request read back.
+"""Render an envelope as the arguments of a provider's client, and read such a request back.
 
-One module a provider, whose `FORMAT` is its row in `FORMATS`: it turns fragments into that provider's messages,
-assembles the request, and takes a request apart into units for the auditor. The same provider gets its own wire dicts
-back unchanged; another one gets the typed view, and what that cannot carry is a `field_dropped` finding
+Each provider has one module, whose `FORMAT` is its entry in `FORMATS`. It turns fragments into the provider's messages,
+assembles the request, and splits a request into units for the auditor. A provider gets its own wire dicts back
+unchanged. Other providers get the typed view; content that it cannot represent is a `field_dropped` finding
 (`dropped_fields`). Rendered messages are cached on the fragment, so a render costs one list.
 """
 
@@ -23,20 +23,20 @@ from .units import ProviderFormat, Unit, canonical, context_of, snake_keys, tool
 FORMATS: dict[str, ProviderFormat] = {
     module.NAME: module.FORMAT for module in (openai_chat, openai_responses, anthropic, gemini, text)
 }
-"""By provider."""
+"""Formats by provider."""
 
 
 def render(prompt: PromptLayout, provider: str, *, cache: bool = True) -> Wire:
-    """The request's arguments for this provider; raises `InputError` for an unknown one."""
+    """Return the request's arguments for this provider; raise `InputError` for an unknown provider."""
     if provider not in FORMATS:
         raise InputError(f"unknown provider {provider!r}; one of: {', '.join(FORMATS)}")
     return FORMATS[provider].render(prompt, cache)
 
 
 def read_units(payload: Wire, provider: str, *, heads: Iterable[str] = (), nonce: str = "") -> list[Unit]:
-    """The units of a request; `heads` are the sections to look for in a head that is one text, `nonce` the marks.
+    """Return the units of a request; `heads` are sections expected in a head that is one text, `nonce` the session's.
 
-    Context that has no place in this provider's request is a unit of the channel ``argument``.
+    Context that has no place in this provider's request becomes a unit of the channel ``argument``.
     """
     form = FORMATS[provider]
     context = snake_keys(context_of(payload))
@@ -52,7 +52,7 @@ _KNOWN = frozenset(("role", "content", "tool_calls", "tool_call_id", "name"))
 
 
 def dropped_fields(prompt: PromptLayout, provider: str) -> tuple[Finding, ...]:
-    """What this provider cannot be shown of the messages in the window: a finding for each field, block or tool."""
+    """Return a finding for each field, block or tool in the window that this provider cannot be given."""
     return tuple(_dropped(prompt, provider, FORMATS[provider]))
 
 

@@ -1,14 +1,14 @@
-r"""Plain text: ``{"prompt": …}`` for completion endpoints, and the form people read. Exactly invertible.
+r"""Plain text for completion endpoints, ``{"prompt": …}``, and for people. It can be inverted exactly.
 
-    <7f3a91c2 system>            a line of our own carries the session's nonce
+    <7f3a91c2 system>            each line of our own has the session's nonce
     You are …
     <7f3a91c2 dynamic user §1>
     Hello
     </7f3a91c2>
 
-Content can hold the nonce, role lines, section tags, YAML fences and chat-template tokens: the nonce is broken by
-`rows.escape`, and the openings of template tokens (``<|``, ``[INST``, ``<<SYS``, ``<s>``, ``<start_of``…) by a
-backslash that `parse` takes away again, so a local model's tokenizer finds none. ``parse(render(x)) == x``.
+Content may contain the nonce, role lines, section tags, YAML fences and chat-template tokens. `rows.escape` breaks the
+nonce. A backslash, which `parse` removes, breaks the openings of template tokens (``<|``, ``[INST``, ``<<SYS``,
+``<s>``, ``<start_of``…), so that a local model's tokenizer finds none. ``parse(render(x)) == x``.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from .units import CUT, Channel, ProviderFormat, Unit, wires_of_steps
 
 _OPENING = re.compile(r"<([^\s<>/]{1,64}) ([^\n>]*)>\n")
 _SPECIAL = r"\||/?INST\]|/?s>|/?SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>"
-# an opening, backslashes that may stand there already, and what makes it a template token (itself no opening)
+# an opening, any backslashes behind it, and the rest of a template token (which is no opening itself)
 _TEMPLATE = re.compile(rf"([<\[])(\\*)(?={_SPECIAL})")
 _BROKEN = re.compile(rf"([<\[])\\(\\*)(?={_SPECIAL})")
 
 
 class PromptSpan(NamedTuple):
-    """A labelled stretch of a rendered prompt."""
+    """A labelled part of a rendered prompt."""
 
     label: str
-    """Section, role and reference, as on its opening line."""
+    """Section, role and reference, as in its opening line."""
     text: str
 
 
 def render(prompt: PromptLayout, cache: bool) -> Wire:
-    """The prompt as one string."""
+    """Return the prompt as one string."""
     return {"prompt": render_spans(prompt.nonce, list(spans(prompt)))}
 
 
@@ -50,7 +50,7 @@ NAME = "text"
 
 
 def spans(prompt: PromptLayout) -> Iterator[PromptSpan]:
-    """Everything the prompt says, in order."""
+    """Yield all parts of the prompt in order."""
     for name in ("system", "static", "meta"):
         for fragment in prompt.head.section(name):
             yield PromptSpan(name, fragment.text)
@@ -62,7 +62,7 @@ def spans(prompt: PromptLayout) -> Iterator[PromptSpan]:
 
 
 def fragment_spans(fragment: Fragment) -> list[PromptSpan]:
-    """One span a message or derived text."""
+    """Return one span for each message or derived text."""
     label = "aside" if fragment.kind == "group" else fragment.kind
     return wires_of_steps(fragment, lambda text: [PromptSpan(label, text)], _say, lambda all: [*map(_answer, all)])
 
@@ -77,7 +77,7 @@ def _say(step: MessageStep) -> list[PromptSpan]:
 
 
 def say_text(message: Message) -> str:
-    """A message's text, with a line for each part that is not text."""
+    """Return a message's text, with a line for each part that is not text."""
     rows = []
     for part in message.parts:
         if isinstance(part, TextPart):
@@ -93,13 +93,13 @@ def _answer(answer: ToolResult) -> PromptSpan:
 
 
 def render_spans(nonce: str, rows: Sequence[PromptSpan]) -> str:
-    """Spans as one text; the inverse of `parse`."""
+    """Return spans as one text; the inverse of `parse`."""
     out = [f"<{nonce} {_inert(nonce, row.label)}>\n{_inert(nonce, row.text)}\n" for row in rows]
     return "".join(out) + f"</{nonce}>\n"
 
 
 def parse(nonce: str, prompt: str) -> list[PromptSpan]:
-    """The spans of a rendered prompt; raises `InputError` where it is none of this session."""
+    """Return the spans of a rendered prompt; raise `InputError` for a prompt of another session."""
     opening = re.compile(rf"<{re.escape(nonce)} ([^\n]*)>\n")
     end = f"</{nonce}>\n"
     if not prompt.endswith(end):
@@ -123,7 +123,7 @@ def active(nonce: str, text: str) -> str:
 
 
 def section_text(fragments: Sequence[Fragment]) -> str:
-    """Fragments for people: a label and the text of each."""
+    """Return fragments for people: a label and the text of each."""
     rows: list[str] = []
     for fragment in fragments:
         if fragment.kind in ("text", "observations", "bullets", "context", "notes"):
@@ -134,7 +134,7 @@ def section_text(fragments: Sequence[Fragment]) -> str:
 
 
 def fragment_document(fragment: Fragment) -> Wire:
-    """The published form of a fragment."""
+    """Return the published form of a fragment."""
     return {
         "kind": fragment.kind,
         "name": fragment.name or None,
@@ -148,12 +148,12 @@ def fragment_document(fragment: Fragment) -> Wire:
 
 
 def parse_units(context: Wire, heads: Iterable[str], nonce: str) -> Iterator[Unit]:
-    """The units of a request."""
+    """Yield the units of a request."""
     return _units(context.get("prompt"), nonce)
 
 
 def _units(prompt: object, nonce: str) -> Iterator[Unit]:
-    """The spans of a text prompt, by this nonce or the one it opens with; every character is in one unit."""
+    """Yield the spans of a text prompt, by this nonce or its first one; every character is in one unit."""
     if prompt is None:
         return
     if not isinstance(prompt, str):
@@ -176,7 +176,7 @@ def _units(prompt: object, nonce: str) -> Iterator[Unit]:
 
 
 def prompt_nonce(prompt: str) -> str:
-    """The nonce that a text prompt's first opening line carries; empty where there is none."""
+    """Return the nonce in a text prompt's first opening line, or an empty text if there is none."""
     opening = _OPENING.search(prompt)
     return opening[1] if opening else ""
 

@@ -1,21 +1,21 @@
-"""What the formats of all providers share: units of requests that are read back, and tool schemas.
+"""Parts shared by the formats of all providers: units of requests that are read back, and tool schemas.
 
-A unit is a system text, a tool schema, a content block, a tool call, a tool result or a span of a text prompt: its
-`text` (arguments and other objects as canonical JSON), and a `frame`, canonical JSON of everything else (role, type,
-ids, unknown fields). Two requests of one provider are compared in units, which stand in the order in which the model
-sees them. Nothing that an envelope governs is left out, so equal units mean equal context; arguments that it says
-nothing about (model, temperature …) are, and `ungoverned` names them.
+A unit is a system text, a tool schema, a content block, a tool call, a tool result or a span of a text prompt. It has a
+`text` (arguments and other objects as canonical JSON), and a `frame`: canonical JSON of everything else (role, type,
+ids, unknown fields). Two requests of one provider are compared by units, in the order in which the model reads them.
+Units cover everything that an envelope governs, so equal units mean equal context. They leave out arguments that an
+envelope does not decide (model, temperature …); `ungoverned` names those.
 
-Same context, same units: cache marks are left out; a string and a list of one text block are one; Gemini's camelCase
-and snake_case are one. A head that is one text is taken apart at the sections that are expected in it.
+The same context gives the same units: cache marks are left out; a string equals a list of one text block; Gemini's
+camelCase equals snake_case. A head that is one text is split at the sections expected in it.
 
-A tool schema (name, description, JSON Schema of the arguments) in the provider's own form goes back as it is, built-in
-tools included. A function is translated. What has no form elsewhere (another provider's built-in or free-text tool) is
-left out, and `render.request.dropped_fields` says so.
+A tool schema (name, description, JSON Schema of the arguments) in the provider's own form goes back unchanged, built-in
+tools included. A function is translated. A tool without a form elsewhere (another provider's built-in or free-text
+tool) is left out, and `render.request.dropped_fields` reports it.
 
-`ProviderFormat` is a provider's row: how it is rendered and how it is read. Each provider's module has the rest.
+`ProviderFormat` says how a provider's requests are rendered and read. Each provider's module has the rest.
 
-Raises `InputError` where something is no JSON, no request or no list of tools. Source: the providers' published API
+Raises `InputError` for a value that is no JSON, no request or no list of tools. Source: the providers' published API
 references.
 """
 
@@ -66,34 +66,34 @@ class Unit:
     frame: str
     text: str
     path: str
-    """Where in the payload."""
+    """Place in the payload."""
     call_id: str = ""
-    """Of a tool result: the call it answers."""
+    """Id of the call that a tool result answers, else empty."""
     opens: bool = True
-    """Whether a message begins with it."""
+    """Whether it is the first unit of a message."""
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What makes two units the same."""
+        """Key by which two units are compared."""
         return (self.channel, self.frame, self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFormat:
-    """A provider's requests: how they are written, and how they are read back."""
+    """Functions that write a provider's requests and read them back."""
 
     render: Callable[[PromptLayout, bool], Wire]
-    """The request's arguments; with cache marks or without."""
+    """Return the request's arguments, with or without cache marks."""
     parse: Callable[[Wire, Iterable[str], str], Iterable[Unit]]
-    """The units of a request's context but for its tools, given the texts of the head and the session's nonce."""
+    """Yield the units of a request's context except tools, given arguments, the head's texts and the nonce."""
     message_units: Callable[[Iterable[Any]], Iterable[Unit]] | None
-    """The units of rendered messages; None where a prompt is one text."""
+    """Yield the units of rendered messages; None if a prompt is one text."""
     arguments: tuple[str, ...]
-    """Where its context stands."""
+    """Arguments that carry its context."""
     as_tool: Callable[[Wire], Wire | None] | None
-    """A tool's schema in its form, None where it has none for it; None: it is given no tools."""
+    """Return a tool's schema in its form, or None if it has no form for it; None if the provider takes no tools."""
     dialect: str | None = None
-    """Messages in this dialect go back as they came."""
+    """Dialect of messages that go back unchanged."""
     has_marks: bool = False
     """Whether requests carry cache marks."""
 
@@ -113,7 +113,7 @@ def snake_keys(value: Wire) -> Wire:
 
 
 def canonical(value: object) -> str:
-    """JSON with sorted keys; raises `InputError` for what is no JSON value."""
+    """Return JSON with sorted keys; raise `InputError` for a value that is no JSON."""
     try:
         return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
@@ -121,7 +121,7 @@ def canonical(value: object) -> str:
 
 
 def blocks_of(content: object, path: str, channel: Channel, frame: Wire) -> Iterator[Unit]:
-    """A message's content: a text, or blocks."""
+    """Yield the units of a message's content, which is a text or blocks."""
     call_id = str(frame.get("tool_call_id", ""))
     if isinstance(content, str):
         yield Unit(channel, canonical({**frame, "type": "text"}), content, path, call_id)
@@ -133,7 +133,7 @@ def blocks_of(content: object, path: str, channel: Channel, frame: Wire) -> Iter
 
 
 def unit_of(block: object, path: str, channel: Channel, frame: Wire, *, opens: bool = True) -> Unit:
-    """A block as a unit: its main text, and everything else as frame."""
+    """Return a block as a unit: its main text, and everything else as frame."""
     if isinstance(block, str):
         block = {"type": "text", "text": block}
     if not isinstance(block, dict):
@@ -159,14 +159,14 @@ def unit_of(block: object, path: str, channel: Channel, frame: Wire, *, opens: b
 
 
 def _answered(block: Wire, body: Wire, inner_name: str | None) -> str:
-    """The id of the call that a tool result answers; empty for anything else."""
+    """Return the id of the call that a tool result answers; empty for any other block."""
     if inner_name == "function_response":
         return str(body.get("id", ""))
     return str(block.get("tool_use_id") or (block.get("call_id", "") if "output" in block else ""))
 
 
 def _text(value: object, *, response: bool) -> str:
-    """A block's main value as text; a list of one text block, or a response of one output, is that text."""
+    """Return a block's main value as text; a list of one text block, or a response of one output, gives that text."""
     if isinstance(value, str):
         return value
     if response and isinstance(value, dict) and set(value) == {"output"} and isinstance(value["output"], str):
@@ -181,7 +181,7 @@ def _text(value: object, *, response: bool) -> str:
 
 
 def _only_text(value: object) -> str | None:
-    """The text of a list of one text block."""
+    """Return the text of a list of one text block, else None."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict):
         block = unmarked(value[0])
         if set(block) == {"type", "text"} and isinstance(block["text"], str):
@@ -191,7 +191,7 @@ def _only_text(value: object) -> str | None:
 
 
 def unmarked(block: Wire) -> Wire:
-    """Without a cache mark; a mark that says anything else stays, and is found."""
+    """Return a block without its cache mark; a mark with unknown content stays, so that the auditor finds it."""
     if "cache_control" not in block:
         return block
     mark = block["cache_control"]
@@ -204,7 +204,7 @@ def unmarked(block: Wire) -> Wire:
     return {key: value for key, value in block.items() if key != "cache_control"} if fine else block
 
 
-# -- written ------------------------------------------------------------------------------------------------------
+# -- writing ------------------------------------------------------------------------------------------------------
 
 
 def wires_of_steps(
@@ -213,7 +213,7 @@ def wires_of_steps(
     message: Callable[[MessageStep], list[T]],
     results: Callable[[Sequence[ToolResult]], list[T]],
 ) -> list[T]:
-    """A fragment in order: our own texts, messages and tool results, each as the provider has it."""
+    """Write a fragment's derived texts, messages and tool results in order with the provider's functions."""
     written: list[T] = []
     for step in fragment.steps:
         match step:
@@ -229,7 +229,7 @@ def wires_of_steps(
 
 
 def one_reply(wires: Iterable[Wire]) -> list[Wire]:
-    """Messages of a group, neighbours of the model's as one: the items of a reply may be entries of their own."""
+    """Join consecutive assistant messages of a group: the items of a reply may be separate entries."""
     joined: list[Wire] = []
     for wire in wires:
         if joined and wire["role"] == joined[-1]["role"] == "assistant":
@@ -255,7 +255,7 @@ def _both(first: Any, second: Any) -> Any:
 
 
 def tool_units(tools: object) -> Iterator[Unit]:
-    """One unit a tool schema; Gemini's declarations one by one."""
+    """Yield one unit a tool schema; Gemini's declarations one by one."""
     if tools is None:
         return
     if not isinstance(tools, (list, tuple)):
@@ -282,24 +282,24 @@ def _tool(tool: object, path: str) -> Unit:
 
 OPERATOR_ROLES = ("system", "developer")
 JOINT = "\n\n"
-"""What stands between the sections of a head that is one text."""
+"""Text between the sections of a head that is one text."""
 ATTACHED = "attached"
-"""Frame of a text in such a head that is not set off by joints."""
+"""Frame of a text in such a head that joints do not separate."""
 CUT = " (cut)"
-"""Ends the frame of a prompt's last span where the prompt has no proper end."""
+"""End of the frame of a prompt's last span if the prompt has no proper end."""
 
 
 @cache
 def governed_arguments() -> dict[str, Any]:
-    """Return the table of arguments: which of them an envelope governs."""
+    """Return the table that says which arguments an envelope governs."""
     return tomllib.loads(Path(__file__).with_name("arguments.toml").read_text(encoding="utf-8"))
 
 
 def context_of(payload: Wire) -> Wire:
-    """The arguments of a request that are governed, those wrapped in a config or extra body included.
+    """Return the governed arguments of a request, including those wrapped in a config or extra body.
 
-    These put something before the model, or change how it sees tools or its answer's form (unless they say what leaving
-    them out says), or are unknown and could carry words.
+    They put text before the model, change how it sees tools or the form of its answer (unless they have the default
+    value), or are unknown and could have words.
     """
     found: Wire = {}
     for path, name, value in _arguments(payload):
@@ -310,12 +310,12 @@ def context_of(payload: Wire) -> Wire:
 
 
 def ungoverned(payload: Wire) -> tuple[str, ...]:
-    """Names of a request's arguments that an envelope says nothing about, in their order."""
+    """Return the names of a request's arguments that an envelope does not govern, in order."""
     return tuple(path for path, name, value in _arguments(payload) if not is_governed(name, value))
 
 
 def is_governed(name: str, value: object) -> bool:
-    """Whether an argument with this value says something about the context that an envelope decides."""
+    """Return whether an argument with this value affects the context that an envelope decides."""
     table = governed_arguments()
     if name in table["context"]:
         return True
@@ -327,7 +327,7 @@ def is_governed(name: str, value: object) -> bool:
 
 
 def _may_carry_words(value: object) -> bool:
-    """Whether a value of an unknown argument could hold a sentence: a text that is no plain name, number or switch."""
+    """Return whether an unknown argument's value could be a sentence: text that is no plain name, number or switch."""
     if isinstance(value, str):
         return _PLAIN.fullmatch(value) is None
     if isinstance(value, dict):
@@ -336,11 +336,11 @@ def _may_carry_words(value: object) -> bool:
 
 
 _PLAIN = re.compile(r"[\w.:/+-]{0,64}", re.ASCII)
-"""A name, number or switch. Other scripts are out: a sentence in Chinese has no space."""
+"""A name, number or switch in ASCII. Other scripts do not match, because a sentence in Chinese has no space."""
 
 
 def _arguments(payload: Wire) -> Iterator[tuple[str, str, Any]]:
-    """Every argument: where it stands, its name in snake case, its value."""
+    """Yield the path, the name in snake case and the value of every argument."""
     table = governed_arguments()
     for name, value in payload.items():
         if name in table["wrappers"] and isinstance(value, dict):
@@ -354,7 +354,7 @@ def _arguments(payload: Wire) -> Iterator[tuple[str, str, Any]]:
 
 
 def listed(value: object, name: str) -> list[Any]:
-    """An argument as a list of messages; raises `InputError` for what is none."""
+    """Return an argument as a list of messages; raise `InputError` if it is none."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -365,7 +365,7 @@ def listed(value: object, name: str) -> list[Any]:
 
 
 def message_units(wires: Iterable[Any], name: str) -> Iterator[Unit]:
-    """The units of messages, or response items, that stand in the argument `name`."""
+    """Yield the units of messages, or of response items, in the argument `name`."""
     for index, wire in enumerate(wires):
         path = f"{name}[{index}]"
         if not isinstance(wire, dict):
@@ -396,7 +396,7 @@ def message_units(wires: Iterable[Any], name: str) -> Iterator[Unit]:
 
 
 def head_units(value: object, path: str, heads: Iterable[str]) -> Iterator[Unit]:
-    """One text as sections: those of `heads` that stand in it, and what is between them."""
+    """Split one text into units: the sections of `heads` found in it, and the texts between them."""
     if value is None or value == "":
         return
     if not isinstance(value, str):
@@ -418,7 +418,7 @@ def head_units(value: object, path: str, heads: Iterable[str]) -> Iterator[Unit]
 
 
 def _gap(gap: str, path: str, *, first: bool, last: bool) -> Iterator[Unit]:
-    """What stands between known sections: a joint, a text set off by joints, or one that hangs on a section."""
+    """Yield the text between known sections: none for a joint, else a separate text, or one attached to a section."""
     if first and last:
         yield Unit("head", "head", gap, path)
         return
@@ -438,11 +438,11 @@ _SCHEMA_KEYS = ("parameters", "input_schema", "inputSchema", "parameters_json_sc
 
 
 Translate = Callable[[Wire], Wire | None]
-"""A tool in this provider's form; None where it has none."""
+"""Return a tool in this provider's form, or None if it has no form for it."""
 
 
 def translated(tools: Sequence[Wire], translate: Translate) -> list[Wire]:
-    """The tools a provider can be given."""
+    """Return the tools that a provider can be given, in its form."""
     return [made for tool in tools if (made := translate(tool)) is not None]
 
 
@@ -457,7 +457,7 @@ def read_function(tool: Wire) -> Wire | None:
 
 
 def as_openai_tool(tool: Wire) -> Wire | None:
-    """``{"type": "function", "function": {…}}``, or OpenAI's own custom tool."""
+    """Return ``{"type": "function", "function": {…}}``, or OpenAI's own custom tool."""
     nested = tool.get("function")
     if isinstance(nested, dict):
         return tool if "parameters" in nested else {**tool, "function": {**nested, "parameters": _OPEN}}
@@ -472,7 +472,7 @@ def as_openai_tool(tool: Wire) -> Wire | None:
 
 
 def as_responses_tool(tool: Wire) -> Wire | None:
-    """``{"type": "function", "name": …}``; built-in and custom tools of this endpoint go back as they are."""
+    """Return ``{"type": "function", "name": …}``; this endpoint's built-in and custom tools stay unchanged."""
     if tool.get("type") == "function" and "function" not in tool:
         return tool if "parameters" in tool else {**tool, "parameters": _OPEN}
     nested = tool.get("function")
@@ -488,7 +488,7 @@ def as_responses_tool(tool: Wire) -> Wire | None:
 
 
 def as_anthropic_tool(tool: Wire) -> Wire | None:
-    """``{"name": …, "input_schema": …}``, or one of Anthropic's built-in tools (their types end in a date)."""
+    """Return ``{"name": …, "input_schema": …}``, or one of Anthropic's built-in tools (their types end in a date)."""
     kind = tool.get("type")
     if "input_schema" in tool or (isinstance(kind, str) and kind[-8:].isdecimal()):
         return tool
@@ -499,7 +499,7 @@ def as_anthropic_tool(tool: Wire) -> Wire | None:
 
 
 def as_gemini_tool(tool: Wire) -> Wire | None:
-    """A function declaration."""
+    """Return a function declaration."""
     read = read_function({**tool, "type": None}) if "input_schema" in tool else read_function(tool)
     if read is None:
         return None
@@ -507,5 +507,5 @@ def as_gemini_tool(tool: Wire) -> Wire | None:
 
 
 def is_gemini_tool(tool: Wire) -> bool:
-    """One of Gemini's own tool objects: declarations, search, code execution."""
+    """Return whether a tool is Gemini's own object: declarations, search, code execution."""
     return bool(tool) and not {"name", "type", "function"} & set(tool)

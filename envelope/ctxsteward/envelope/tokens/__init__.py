@@ -1,1 +1,1 @@
-"""Token budgets, and what texts, images and models cost."""
+"""Token budgets, and the tokens and prices of texts, images and models."""

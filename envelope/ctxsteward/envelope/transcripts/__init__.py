@@ -1,7 +1,7 @@
-"""Readers of transcript formats: files in, `Transcript` values out.
+"""Read transcript formats from files into `Transcript` values.
 
-JSONL and JSON of OpenAI chat, Anthropic or Gemini messages and request bodies, tau-bench runs, SWE-agent `.traj`,
-LoCoMo. `format="auto"` decides, and `Transcript.format` says which.
+Formats: JSONL and JSON of OpenAI chat, Anthropic or Gemini messages and request bodies, tau-bench runs, SWE-agent
+`.traj`, LoCoMo. `format="auto"` recognizes the format, and `Transcript.format` names it.
 
 >>> from ctxsteward.envelope.transcripts.files import parse_transcripts
 >>> data = '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]'

@@ -1,10 +1,10 @@
-"""Files of transcripts: find out how one is laid out, hand each transcript's value to its format's reader.
+"""Read files of transcripts: recognize the layout, and give each transcript's value to its format's reader.
 
 Three layouts: one JSON document (an array of messages, a request, a run, an array of any of these), JSONL with a
-transcript on each line, and JSONL with a message on each line, which alone is streamed (`read_lines`). The first
-line decides: if it is JSON on its own and is followed by another line, the file is JSONL.
+transcript on each line, and JSONL with a message on each line. Only the last is streamed (`read_lines`). If the first
+line is a whole JSON value and another line follows, the file is JSONL.
 
-The format of a JSON value is recognized by its shape alone; a name given by the caller must agree.
+The format of a JSON value is recognized by its shape alone; a format named by the caller must agree.
 
     message     an object with `role` or `parts`: one line of a JSONL transcript, or one element of an array
     chat        an array of messages, or a request body {"messages": […], "system"?, "tools"?}; Gemini's is
@@ -14,24 +14,24 @@ The format of a JSON value is recognized by its shape alone; a name given by the
     swe-agent   {"history": […]} of a `.traj` file
     locomo      {"sample_id", "conversation": {"speaker_a", "speaker_b", "session_1": […], …}}
 
-`openai`, `openai-responses`, `anthropic` and `gemini` are all `chat`; their messages tell them apart.
-`TRANSCRIPT_FORMATS` has a row for each of the others.
+`openai`, `openai-responses`, `anthropic` and `gemini` are all `chat`; their messages differ. `TRANSCRIPT_FORMATS` has
+the other formats.
 
 **SWE-agent** `.traj` files: the agent's `history` is rewritten as clean OpenAI chat messages. Two generations are read.
 The newer one has `tool_calls`, and results in role `tool` with `tool_call_ids` (a list). In the older one the
-assistant's content holds a thought and a fenced action, kept apart in `thought` and `action`, and the observation comes
-back as a user message: it becomes a call ``call_<position in history>`` with the arguments ``{"command": action}`` and
-a result in role `tool`. SWE-agent's own keys (agent, thought, action, message_type, cache_control, …) are left behind.
+assistant's content has a thought and a fenced action, also given in `thought` and `action`, and the observation comes
+back as a user message. They become a call ``call_<position in history>`` with the arguments ``{"command": action}`` and
+a result in role `tool`. SWE-agent's own keys (agent, thought, action, message_type, cache_control, …) are left out.
 
-The first user message that is no demonstration is the task. A demonstration (`is_demo`) stays an entry, with phase
-`demo`; in such a file all else has phase `task`. An assistant message without an action makes no call, and the user
-message after it stays one. Shape: SWE-agent/SWE-agent, `sweagent/types.py` and the run files it publishes.
+The first user message outside a demonstration is the task. A demonstration (`is_demo`) stays an entry, with phase
+`demo`; all other entries of such a file have phase `task`. An assistant message without an action makes no call, and
+the user message after it stays one. Shape: SWE-agent/SWE-agent, `sweagent/types.py` and the run files it publishes.
 
 **LoCoMo** conversations: dated sessions of two speakers; `speaker_a` is the user, `speaker_b` the assistant.
-``{"sample_id", "conversation": {"speaker_a", "speaker_b", "session_1_date_time": "1:56 pm on 8 May, 2023",
-"session_1": [{"speaker", "dia_id", "text", "blip_caption"?}, …], …}}``. A turn's content is ``Speaker: text``, plus
-`` [image: caption]``; its id is the `dia_id`, its time the session's. Sessions go in the order of their numbers; a date
-without a session is skipped. Questions, summaries and observations are not part of the transcript. Shape:
+``{"sample_id", "conversation": {"speaker_a", "speaker_b", "session_1_date_time": "1:56 pm on 8 May, 2023", "session_1":
+[{"speaker", "dia_id", "text", "blip_caption"?}, …], …}}``. A turn's content is ``Speaker: text``, plus `` [image:
+caption]``; its id is the `dia_id`, its time that of the session. Sessions are read in the order of their numbers; a
+date without a session is skipped. Questions, summaries and observations are not part of the transcript. Shape:
 snap-research/LoCoMo, `data/locomo10.json`.
 
 >>> iso_date("1:56 pm on 8 May, 2023")
@@ -76,7 +76,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def read_sample(item: TranscriptValue) -> Transcript:
-    """The transcript of one sample; its session is ``<stem>-<sample_id>``."""
+    """Return the transcript of one sample; its session is ``<stem>-<sample_id>``."""
     assert isinstance(item.value, dict)
     sample_id = item.value.get("sample_id")
     if sample_id is not None and not isinstance(sample_id, int | str):
@@ -96,7 +96,7 @@ def read_sample(item: TranscriptValue) -> Transcript:
 
 
 def iso_date(text: str) -> str | None:
-    """ISO 8601 of a date as LoCoMo writes it; None if it is not one."""
+    """Return a LoCoMo date in ISO 8601, or None if it is no such date."""
     match = _DATE.fullmatch(text)
     if match is None or match[5].lower() not in _MONTHS or not 1 <= int(match[1]) <= 12:
         return None
@@ -157,11 +157,11 @@ def _text(node: Wire, key: str, source: str, where: str) -> str:
 
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What a provider allows as a tool's name."""
+"""A tool name that providers accept."""
 
 
 def read_trajectory(item: TranscriptValue) -> Transcript:
-    """The transcript of one `.traj` file."""
+    """Return the transcript of one `.traj` file."""
     assert isinstance(item.value, dict)
     where, history = at(item.place, "history"), item.value["history"]
     if not isinstance(history, list) or not history:
@@ -188,15 +188,15 @@ def read_trajectory(item: TranscriptValue) -> Transcript:
 
 
 class _PendingCalls(NamedTuple):
-    """Calls whose observation is still to come."""
+    """Calls that wait for their observation."""
 
     ids: tuple[str, ...] = ()
     comes_as_user: bool = False
-    """The older generation: the next user message is the observation."""
+    """Whether the next user message is the observation, as in the older generation."""
 
 
 def _messages(history: list[object], source: str, where: str) -> Iterator[tuple[bool, Message]]:
-    """Whether it is of a demonstration, and the message; a result for several calls is one message each."""
+    """Yield pairs of whether it is a demonstration and a message; a result for several calls gives one each."""
     waiting, was_demo = _PendingCalls(), False
     for position, step in enumerate(history):
         place = f"{where}[{position}]"
@@ -209,7 +209,7 @@ def _messages(history: list[object], source: str, where: str) -> Iterator[tuple[
 
 
 def _rewritten(step: Wire, position: int, waiting: _PendingCalls) -> tuple[list[Wire], _PendingCalls]:
-    """The clean messages of a step, and the calls that wait for an observation after it."""
+    """Return the clean messages of a step, and the calls that wait for an observation after it."""
     role, content = step["role"], _clean(step.get("content"))
     if role == "assistant" and step.get("tool_calls"):
         ids = tuple(call["id"] for call in step["tool_calls"] if isinstance(call.get("id"), str))
@@ -246,7 +246,7 @@ def _answered(step: Wire) -> tuple[str, ...]:
 
 
 def _clean(content: object) -> object:
-    """Content without the cache marks that SWE-agent puts into its blocks."""
+    """Return content without the cache marks that SWE-agent puts into its blocks."""
     if not isinstance(content, list):
         return content
     return [
@@ -260,20 +260,20 @@ def _has_text(value: object) -> bool:
 
 
 class TranscriptFormat(NamedTuple):
-    """A format that is not plain messages: how it is recognized and read, and what is particular to its transcripts."""
+    """A format other than plain messages: how to recognize and read it, and special traits of its transcripts."""
 
     key: str
-    """The member of a JSON object that tells it."""
+    """Key of a JSON object that identifies it."""
     called: str
     read: Callable[[TranscriptValue], Transcript]
     is_task_run: bool = False
-    """The assistant works for the person, whether it called a tool or not."""
+    """Whether the assistant works on a task even if it called no tool."""
     is_between_people: bool = False
-    """Both speakers are people, the second one in the assistant's role; a message begins with its speaker's name."""
+    """Whether both speakers are people, the second in the assistant's role; messages begin with the speaker's name."""
     has_demonstrations: bool = False
-    """Entries of the phase `demo` were put in front to show how it is done."""
+    """Whether entries of the phase `demo` come first as examples."""
     has_reward: bool = False
-    """Its runs say which task they were and how that ended: `task_id`, `reward`."""
+    """Whether its runs name their task and its result: `task_id`, `reward`."""
 
 
 TRANSCRIPT_FORMATS: dict[str, TranscriptFormat] = {
@@ -286,7 +286,7 @@ TRANSCRIPT_FORMATS: dict[str, TranscriptFormat] = {
 
 _CHAT_FORMATS = ("openai", "openai-responses", "anthropic", "gemini")
 FORMATS = ("auto", *_CHAT_FORMATS, *TRANSCRIPT_FORMATS)
-"""What `format` may be. `Transcript.format` is never `auto`."""
+"""Valid values of `format`. `Transcript.format` is never `auto`."""
 
 _MARKS: dict[str, str] = {
     "role": "message",
@@ -315,19 +315,19 @@ _EXPECTED = {
 
 
 def formats_with(trait: str) -> frozenset[str]:
-    """Names of the formats that have this trait, a field of `TranscriptFormat`."""
+    """Return the names of the formats with this trait, a boolean field of `TranscriptFormat`."""
     return frozenset(name for name, row in TRANSCRIPT_FORMATS.items() if getattr(row, trait))
 
 
 def known_format(name: str) -> str:
-    """The name itself, or a refusal that lists the known ones."""
+    """Return the name, or raise `InvalidTranscript` with the known ones."""
     if name not in FORMATS:
         raise InvalidTranscript("format", "", f"unknown format {name!r:.40}", f"expected one of {', '.join(FORMATS)}")
     return name
 
 
 def shape_of(value: object, format: str, source: str, where: str) -> str:
-    """The shape of one value, which a given format must fit."""
+    """Return the shape of one value; raise `InvalidTranscript` if it does not fit a given format."""
     shapes = list(_shapes(value))
     wanted = ("message", "chat") if format in _CHAT_FORMATS else (format,)
     for shape in shapes:
@@ -340,7 +340,7 @@ def shape_of(value: object, format: str, source: str, where: str) -> str:
 
 
 def is_transcript_list(value: list[object]) -> bool:
-    """Whether an array holds transcripts; otherwise it is one, an array of messages."""
+    """Return whether an array is a list of transcripts, not one array of messages."""
     return not any(isinstance(item, dict) and not {"role", "parts"}.isdisjoint(item) for item in value) and any(
         isinstance(item, list) or (isinstance(item, dict) and not _MARKS.keys().isdisjoint(item)) for item in value
     )
@@ -374,7 +374,7 @@ def read_transcript(path: str | Path, *, format: str = "auto", index: int = 0) -
 
 
 def parse_transcripts(data: bytes | str, source: str = STDIN, *, format: str = "auto") -> Iterator[Transcript]:
-    """Read transcripts that are already in memory; `source` is what refusals call them."""
+    """Read transcripts from memory; `source` names them in errors."""
     known_format(format)
     return _distinct(_transcripts(memory_input(data, source), format))
 
@@ -420,7 +420,7 @@ def _read(item: TranscriptValue, format: str) -> Transcript:
 
 
 def _goes_on(first: InputLine) -> bool:
-    """Whether a JSON value that begins in the first line may end in a later one: the file is one document."""
+    """Return whether the JSON value in the first line may end in a later one, so that the file is one document."""
     try:
         decode(first.data, "", "")
     except InvalidTranscript as error:
@@ -429,7 +429,7 @@ def _goes_on(first: InputLine) -> bool:
 
 
 def _document(raw: JsonInput, first: InputLine, second: InputLine | None) -> object:
-    """The whole as one value; if it is none, a second line that is one says JSONL."""
+    """Return the input as one value; if it is none and its second line is an object, check the first as JSONL."""
     try:
         return raw.document()
     except (InvalidTranscript, InputTooLarge):
@@ -446,7 +446,7 @@ def _is_object(line: InputLine) -> bool:
 
 
 def _distinct(transcripts: Iterator[Transcript]) -> Iterator[Transcript]:
-    """Give a session id that a file uses twice its position as well."""
+    """Append the position to a session id that the file has used before."""
     seen: set[str] = set()
     for index, transcript in enumerate(transcripts):
         if transcript.session in seen:

@@ -1,14 +1,14 @@
-"""Strict JSON for the transcript readers: bytes from a file or from memory, parsed, and refused with their place.
+"""Strict JSON for the transcript readers: parse bytes from a file or from memory, and report errors with their place.
 
-`open_input` and `memory_input` give the bytes, whole or a line at a time, within caps that hold before anything is
-parsed. A byte-order mark, CRLF and blank lines are tolerated; compressed files and UTF-16 are named as such and not
-read. `decode` parses one value. Refused: bytes that are not UTF-8, lone surrogates (also as ``\ud800`` escapes), a key
-twice in one object, NaN and infinities (also ``1e999``), more than `MAX_VALUE_DEPTH` levels. The grammar is RFC 8259;
-unique keys and no surrogates are I-JSON, RFC 7493. The hooks that refuse do not know where they are; a value that was
-refused is parsed once more with marks in the bad places, and the path to the first mark is reported.
+`open_input` and `memory_input` give the bytes, whole or line by line, within limits that are checked before parsing. A
+byte-order mark, CRLF and blank lines are accepted; compressed files and UTF-16 are named in an error and not read.
+`decode` parses one value. It refuses bytes that are not UTF-8, lone surrogates (also as ``\ud800`` escapes), a repeated
+key in an object, NaN and infinities (also ``1e999``), and more than `MAX_VALUE_DEPTH` levels. The grammar is RFC 8259;
+unique keys and no surrogates are I-JSON, RFC 7493. The hooks that refuse a value do not get its path. A refused value
+is therefore parsed again with marks in the bad places, and the error names the path of the first mark.
 
-Places in a file are written by `at`: ``line 4``, ``messages[3].content``, ``line 4, messages[3]``. Lines count from 1,
-indexes from 0. Raises `InvalidTranscript` (also: no such file, a directory, …) and `InputTooLarge`.
+`at` writes places in a file: ``line 4``, ``messages[3].content``, ``line 4, messages[3]``. Lines count from 1, indexes
+from 0. Raises `InvalidTranscript` (also: no such file, a directory, …) and `InputTooLarge`.
 
 >>> at("line 4", "messages[3]")
 'line 4, messages[3]'
@@ -36,7 +36,7 @@ from ctxsteward.schemas.message import MAX_DEPTH
 
 
 def at(place: str, path: str) -> str:
-    """A path inside a place."""
+    """Return a path inside a place."""
     if not place or not path:
         return place or path
     if place.startswith("line ") and "," not in place:
@@ -45,7 +45,7 @@ def at(place: str, path: str) -> str:
 
 
 def inside(value: object) -> Iterator[tuple[str, object]]:
-    """Every node of a JSON value with its path, depth first, in document order."""
+    """Yield every node of a JSON value with its path, depth first, in document order."""
     stack: list[tuple[str, object]] = [("messages" if _is_message_list(value) else "", value)]
     while stack:
         path, node = stack.pop()
@@ -59,12 +59,12 @@ def inside(value: object) -> Iterator[tuple[str, object]]:
 
 
 def printable(text: str) -> str:
-    """The text with a question mark for each lone surrogate, which no stream would print."""
+    """Return the text with a question mark for each lone surrogate, because streams refuse those."""
     return text.encode("utf-8", "replace").decode()
 
 
 def show(value: object) -> str:
-    """What a JSON value is, in words, for a refusal.
+    """Describe a JSON value in words, for an error.
 
     >>> show({"a": 1, "b": 2}), show([]), show(5), show(None)
     ('an object with `a`, `b`', 'an array of 0', 'the number 5', 'null')
@@ -84,7 +84,7 @@ def show(value: object) -> str:
 
 
 def checked(wire: object, source: str, where: str) -> Message:
-    """The typed view of a message, or a refusal that says where it stands in the file."""
+    """Return the typed view of a message, or raise an error with its place in the file."""
     if not isinstance(wire, dict):
         raise InvalidTranscript(source, where, f"found {show(wire)}", "expected a message with `role` and `content`")
     if not isinstance(wire.get("role", ""), str):
@@ -108,7 +108,7 @@ def _is_message_list(value: object) -> bool:
 
 
 MAX_VALUE_DEPTH = MAX_DEPTH + 8
-"""Levels of lists and dicts in one JSON value: a message's own, and what the formats wrap around it."""
+"""Levels of lists and dicts in one JSON value: those of a message, and those that formats wrap around it."""
 
 SAVE_AS_UTF8 = "save it as UTF-8"
 
@@ -117,7 +117,7 @@ _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def decode(data: bytes, source: str, place: str) -> object:
-    """Parse one JSON value strictly; `place` (``line 4``; nothing for a document) is where it stands."""
+    """Parse one JSON value strictly; `place` names it in errors (``line 4``; empty for a document)."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -142,14 +142,14 @@ def decode(data: bytes, source: str, place: str) -> object:
 
 
 def is_cut_short(error: InvalidTranscript, data: bytes) -> bool:
-    """Whether `decode` refused these bytes only because they end too early: the next line may go on."""
+    """Return whether `decode` refused these bytes only because they end too early: the next line may continue."""
     cause = error.__cause__
     cut = isinstance(cause, json.JSONDecodeError) and cause.pos >= len(cause.doc.rstrip())
     return cut and data.lstrip()[:1] in (b"[", b"{")
 
 
 class _RefusedError(ValueError):
-    """Raised by a hook; where in the value it was is found by `_refuse_marked`."""
+    """Raised by a hook; `_refuse_marked` finds the place."""
 
 
 class _Mark(NamedTuple):
@@ -247,10 +247,10 @@ def _deeper_than(value: object, levels: int) -> bool:
 
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
-"""One JSON value, be it a document or a line. A JSONL file may have any number of lines."""
+"""Limit of one JSON value, a document or a line. A JSONL file may have any number of lines."""
 
 MAX_PIPE_BYTES = 256 * 1024 * 1024
-"""What cannot be read twice is held in memory; a regular file is not."""
+"""Limit of input that cannot be read twice and is kept in memory; a regular file is not."""
 
 _BOM = b"\xef\xbb\xbf"
 _MAGIC = (
@@ -271,7 +271,7 @@ class InputLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonInput:
-    """Bytes that can be read again from the start: a regular file, or what is in memory."""
+    """Bytes that can be read again from the start: a regular file, or bytes in memory."""
 
     source: str
     path: Path | None = None
@@ -288,7 +288,7 @@ class JsonInput:
             ) from error
 
     def lines(self, cap_bytes: int = MAX_VALUE_BYTES) -> Generator[InputLine, None, None]:
-        """The lines that are not blank, in bounded memory."""
+        """Yield the lines that are not blank, in bounded memory."""
         with self.open() as stream:
             number = 0
             while data := stream.readline(cap_bytes + 1):
@@ -301,7 +301,7 @@ class JsonInput:
                     yield InputLine(number, data)
 
     def document(self) -> object:
-        """The one JSON value that all of the input is."""
+        """Return the whole input as one JSON value."""
         with self.open() as stream:
             data = stream.read(MAX_VALUE_BYTES + 1)
             if len(data) > MAX_VALUE_BYTES:
@@ -313,7 +313,7 @@ class JsonInput:
 
 
 def open_input(path: str | Path) -> JsonInput:
-    """A file to read; a pipe or device is read into memory, up to `MAX_PIPE_BYTES`."""
+    """Open a file for reading; a pipe or device is read into memory, up to `MAX_PIPE_BYTES`."""
     source = printable(str(path))
     try:
         mode = Path(path).stat().st_mode
@@ -332,7 +332,7 @@ def open_input(path: str | Path) -> JsonInput:
 
 
 def memory_input(data: bytes | str, source: str) -> JsonInput:
-    """Bytes or text that is already here, such as standard input."""
+    """Return bytes or text in memory, such as standard input, as an input."""
     source = printable(source)
     if isinstance(data, str):
         try:
@@ -357,7 +357,7 @@ def _without_mark(data: bytes, source: str) -> bytes:
 
 
 def _rest_bytes(stream: BinaryIO) -> int:
-    """Bytes up to the end of the line, read in pieces."""
+    """Return the number of bytes up to the end of the line, read in pieces."""
     size = 0
     while piece := stream.readline(1 << 20):
         size += len(piece)

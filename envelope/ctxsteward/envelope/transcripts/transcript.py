@@ -1,31 +1,31 @@
-"""A transcript as every reader returns it: what the operator said up front, then the messages in order.
+"""A transcript as every reader returns it: the operator's texts at the start, then the messages in order.
 
-`Transcript.entries()` opens a fresh iterator each time. A file that is one JSON document is checked as a
-whole when it is read; a JSONL file of messages streams from disk, and each line is checked when it is
-reached, so `entries()` may raise `InvalidTranscript` or `InputTooLarge` halfway.
+`Transcript.entries()` opens a fresh iterator each time. A file that is one JSON document is checked as a whole when it
+is read. A JSONL file of messages streams from disk, and each line is checked when it is reached, so `entries()` may
+raise `InvalidTranscript` or `InputTooLarge` halfway.
 
-Leading system and developer messages are in `Transcript.system` and take no ordinal: an operator passed the
-file, so they are the operator's words. One that comes later is an ordinary entry.
+Leading system and developer messages are in `Transcript.system` and take no ordinal: an operator passed the file, so
+they are the operator's words. A later one is an ordinary entry.
 
-Tool declarations are the file's own, or open stubs made from the names that were called: a transcript often
-holds the calls and not the declarations. A stub has the dialect of the message that called, an empty
-description and a schema that allows anything, so that a payload rebuilt from the transcript is valid.
+Tool declarations come from the file, else they are open stubs with the names of the called tools, because a transcript
+often has calls without declarations. A stub has the dialect of the calling message, an empty description and a schema
+that allows anything, so that a payload rebuilt from the transcript is valid.
 
-Readers of OpenAI chat, Anthropic and Gemini messages: an array, a request body, a JSONL file, or a tau-bench run.
+This module reads OpenAI chat, Anthropic and Gemini messages: an array, a request body, a JSONL file, or a tau-bench
+run.
 
 A request body is ``{"messages": […], "system"?: text | blocks, "tools"?: […]}``, or Gemini's ``{"contents": […],
 "systemInstruction"?: text | content, "tools"?: […]}``, or that of OpenAI's responses, ``{"input": [items],
-"instructions"?: text, "tools"?: […]}``; its other keys (model, temperature) are not the transcript's.
-The wire dicts are verbatim. Which provider wrote them is decided by the first message that only one of them would write
-(`tool_calls`, role `tool`: OpenAI; `tool_use`, `thinking`: Anthropic; `parts`: Gemini), else by the request's
-`contents`, `system` or `tools`, else it is openai.
+"instructions"?: text, "tools"?: […]}``; its other keys (model, temperature) are not part of the transcript. The wire
+dicts are verbatim. The provider is decided by the first message that only one provider would write (`tool_calls`, role
+`tool`: OpenAI; `tool_use`, `thinking`: Anthropic; `parts`: Gemini), else by the request's `contents`, `system` or
+`tools`, else it is openai.
 
-A JSONL file with a message on each line (`read_lines`) is passed over twice: first lightly, for the format, the leading
-system messages and the names of the tools called (only lines that can matter are parsed), then by `entries()`, which
-checks every line.
+A JSONL file with a message on each line (`read_lines`) is read twice: first for the format, the leading system messages
+and the names of the called tools (only lines that can matter are parsed), then by `entries()`, which checks every line.
 
 A tau-bench run (`read_run`) is ``{"task_id", "trial", "reward", "info", "traj": [OpenAI chat messages]}``. The reward
-is not part of the transcript. A run that crashed has an empty `traj`: it is a transcript without entries, with the
+is not part of the transcript. A crashed run has an empty `traj`; it gives a transcript without entries, with the
 finding `empty_run`.
 
 Shapes: the providers' published API references; sierra-research/tau-bench, `EnvRunResult`.
@@ -46,14 +46,14 @@ from .strict_json import InputLine, JsonInput, at, checked, decode, show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEntry:
-    """One message and what its file knows about it."""
+    """One message with the metadata that its file has."""
 
     wire: Wire
     """The provider's dict, verbatim for chat formats. Treat it as read-only."""
     id: str | None = None
     """The file's own id of the message, unique within the transcript."""
     ts: str | None = None
-    """ISO 8601; without an offset where the file has none."""
+    """ISO 8601, without an offset if the file has none."""
     principal: str | None = None
     phase: str | None = None
 
@@ -65,19 +65,19 @@ class Transcript:
     source: str
     """The file's name as given."""
     format: str
-    """openai, openai-responses, anthropic, gemini, tau-bench, swe-agent or locomo: what was decided, never `auto`."""
+    """openai, openai-responses, anthropic, gemini, tau-bench, swe-agent or locomo, as recognized; never `auto`."""
     session: str
     """A suggested session id, different for each transcript of a file."""
     system: tuple[str, ...] = ()
     """The operator's messages from the start of the transcript, in order; empty ones are left out."""
     tools: tuple[Wire, ...] = ()
-    """Declared in the file, else open stubs of the names that were called (finding `tools_inferred`)."""
+    """Declarations from the file, else open stubs of the called tools (finding `tools_inferred`)."""
     findings: tuple[Finding, ...] = ()
     open_entries: Callable[[], Iterator[TranscriptEntry]] = field(repr=False, compare=False)
-    """Opens a fresh iterator; `entries()` is the way to call it."""
+    """Opens a fresh iterator; call `entries()` instead."""
 
     def entries(self) -> Iterator[TranscriptEntry]:
-        """The messages from the first one on; each call starts anew."""
+        """Return an iterator over all messages; each call starts anew."""
         return self.open_entries()
 
 
@@ -85,7 +85,7 @@ _NAMES_SHOWN = 12
 
 
 def declared(value: object, source: str, where: str) -> tuple[Wire, ...]:
-    """The `tools` of a request body, verbatim; null and a missing key are none."""
+    """Return the `tools` of a request body, verbatim; null or a missing key gives none."""
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -97,7 +97,7 @@ def declared(value: object, source: str, where: str) -> tuple[Wire, ...]:
 
 
 def called(wire: Wire) -> Iterator[Wire]:
-    """A stub for each call in a message; what is not well formed is left to the message's own check."""
+    """Yield a stub for each call in a message; malformed calls are left to the message's own check."""
     calls = wire.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
@@ -125,7 +125,7 @@ def called(wire: Wire) -> Iterator[Wire]:
 
 
 def inferred(wires: Iterable[Wire]) -> dict[str, Wire]:
-    """Stubs by name, in the order of the first call."""
+    """Return stubs by name, in the order of the first call."""
     stubs: dict[str, Wire] = {}
     for wire in wires:
         for stub in called(wire):
@@ -134,13 +134,13 @@ def inferred(wires: Iterable[Wire]) -> dict[str, Wire]:
 
 
 def stub_name(stub: Wire) -> str:
-    """The name that a stub of `called` declares."""
+    """Return the name that a stub of `called` declares."""
     name: str = stub["name"] if "name" in stub else stub["function"]["name"]
     return name
 
 
 def tools_inferred(stubs: dict[str, Wire]) -> tuple[Finding, ...]:
-    """The finding that goes with stubs; none without them."""
+    """Return the finding about stubs, or none without stubs."""
     if not stubs:
         return ()
     names = ", ".join(list(stubs)[:_NAMES_SHOWN]) + (", …" if len(stubs) > _NAMES_SHOWN else "")
@@ -156,21 +156,21 @@ def _anything() -> Wire:
 
 
 MAX_LINE_BYTES = 2 * MAX_MESSAGE_BYTES
-"""A line that holds one message: escapes (``\\u4e2d``) may double what the message itself may have."""
+"""Limit of a line with one message: escapes (``\\u4e2d``) may double the size of the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptValue:
-    """One transcript's JSON value and where in the file it stands."""
+    """One transcript's JSON value and its place in the file."""
 
     source: str
     place: str
-    """``line 3``, ``[2]``, or nothing for a whole document."""
+    """``line 3``, ``[2]``, or empty for a whole document."""
     value: object
     stem: str
     """The file's name without folder and suffix."""
     position: int | None
-    """0-based where a file holds many transcripts, else None."""
+    """0-based position in a file of many transcripts, else None."""
 
     @property
     def session(self) -> str:
@@ -178,7 +178,7 @@ class TranscriptValue:
 
 
 MessagePlace = tuple[str, Message]
-"""Where a message of a transcript stands, and the message."""
+"""The place of a message in its file, and the message."""
 
 
 _HEADS = {
@@ -186,11 +186,11 @@ _HEADS = {
     "contents": ("systemInstruction", "system_instruction"),
     "input": ("instructions",),
 }
-"""Where a request says what its operator does, by where its messages are."""
+"""Keys of a request's system text, by the key of its messages."""
 
 
 def read_chat(item: TranscriptValue, format: str) -> Transcript:
-    """The transcript of an array of messages or a request body."""
+    """Return the transcript of an array of messages or a request body."""
     source, body = item.source, item.value if isinstance(item.value, dict) else {"messages": item.value}
     key = next(name for name in _HEADS if name in body)
     if key == "contents" and isinstance(config := body.get("config"), dict):
@@ -221,7 +221,7 @@ def chat_transcript(
     messages: Iterable[MessagePlace],
     tools: tuple[Wire, ...] = (),
 ) -> Transcript:
-    """A transcript of checked messages that are already in memory."""
+    """Return a transcript of checked messages that are already in memory."""
     entries = tuple(TranscriptEntry(wire=message.wire) for _, message in messages)
     stubs = {} if tools else inferred(entry.wire for entry in entries)
     return Transcript(
@@ -236,7 +236,7 @@ def chat_transcript(
 
 
 def message_places(value: object, source: str, where: str) -> list[MessagePlace]:
-    """Check an array of messages, each at ``where[index]``; none at all is refused."""
+    """Check an array of messages, each at ``where[index]``; refuse an empty one."""
     if not isinstance(value, list):
         raise InvalidTranscript(source, where, f"found {show(value)}", "expected an array of messages")
     if not value:
@@ -246,7 +246,7 @@ def message_places(value: object, source: str, where: str) -> list[MessagePlace]
 
 
 def lift_system(places: list[MessagePlace]) -> tuple[tuple[str, ...], list[MessagePlace]]:
-    """The texts of the leading system and developer messages, and the messages after them."""
+    """Return the texts of the leading system and developer messages, and the messages after them."""
     count = 0
     while count < len(places) and _is_system(places[count][1]):
         count += 1
@@ -255,7 +255,7 @@ def lift_system(places: list[MessagePlace]) -> tuple[tuple[str, ...], list[Messa
 
 
 def read_lines(raw: JsonInput, format: str, stem: str) -> Transcript:
-    """The transcript of a JSONL file of messages; its entries stream from disk."""
+    """Return the transcript of a JSONL file of messages; its entries stream from disk."""
     system: list[str] = []
     stubs: dict[str, Wire] = {}
     dialect, leading = None, True
@@ -285,7 +285,7 @@ def read_lines(raw: JsonInput, format: str, stem: str) -> Transcript:
 
 
 def _matters(data: bytes, is_decided: bool) -> bool:
-    """Whether a line may call a tool or, while that is open, may be of one provider only."""
+    """Return whether a line may call a tool or, until the provider is decided, decide it."""
     if any(name in data for name in (b"tool_calls", b"tool_use", b"functionCall", b"function_call")):
         return True
     return not is_decided and any(name in data for name in (b'"type"', b'"tool', b'"parts"'))
@@ -309,13 +309,13 @@ def _is_system(message: Message) -> bool:
 
 
 def _decide(format: str, places: Iterable[MessagePlace], source: str) -> str | None:
-    """The provider that alone would write one of these messages; None if either would."""
+    """Return the provider that alone would write one of these messages, or None if several would."""
     for where, message in places:
         if message.dialect == "shared" or not message.parts:
             continue
         dialect = "openai-responses" if message.dialect == "responses" else message.dialect
         if dialect == "openai-responses" and format == "openai":
-            return format  # the blocks of responses were read under this name before
+            return format  # blocks of responses used to be read under this name
         if format not in ("auto", dialect):
             raise InvalidTranscript(
                 source, where, f"a message of {dialect}", f"read it with format='auto' or '{dialect}'"
@@ -334,7 +334,7 @@ def _hinted(body: Wire, tools: tuple[Wire, ...]) -> str:
 
 
 def _request_system(value: object, source: str, where: str) -> tuple[str, ...]:
-    """Anthropic's `system`: a text, or text blocks, each one text of its own; Gemini's may be a content."""
+    """Return the texts of a request's system text: text, text blocks (one text each), or Gemini's content."""
     if value is None:
         return ()
     if isinstance(value, dict) and "parts" in value:
@@ -352,7 +352,7 @@ def _request_system(value: object, source: str, where: str) -> tuple[str, ...]:
 
 
 def read_run(item: TranscriptValue) -> Transcript:
-    """The transcript of one run; its session is ``<stem>-task<task_id>-trial<trial>``."""
+    """Return the transcript of one run; its session is ``<stem>-task<task_id>-trial<trial>``."""
     assert isinstance(item.value, dict)
     traj = item.value["traj"]
     crashed = traj == []
