@@ -41,6 +41,10 @@ def draft(kind: RecommendationKind, backing: ClaimSupport, **fields: object) -> 
         "first": None,
         "last": None,
         "moment": ObservationTime(0.0, (1,), "", "", ""),
+        "sensitivity": "none",
+        "spoken": "",
+        "holder": "",
+        "chosen": (),
     }
     return Draft(**{**given, "kind": kind, "backing": backing, **fields})  # type: ignore[arg-type]
 

@@ -19,7 +19,7 @@ profile: support
 sources: [logs/chats, store]
 internal_tools: [get_order]
 canary_share: 0.2
-canary: {min_sessions: 50, max_nights: 5, level: 0.01, tolerance: 0.1}
+canary: {min_sessions: 50, max_nights: 5}
 admission:
   independent_principals: 5
   half_life_days: {fact: 30, policy: null}
@@ -41,7 +41,7 @@ def test_one_file_holds_places_and_thresholds(tmp_path: Path) -> None:
         sources=("logs/chats", "store"),
         internal_tools=("get_order",),
         canary_share=0.2,
-        canary=CanaryLimits(min_sessions=50, max_nights=5, level=0.01, tolerance=0.1),
+        canary=CanaryLimits(min_sessions=50, max_nights=5),
         admission=AdmissionPolicy(independent_principals=5, half_life_days={"fact": 30.0, "policy": None}),
         drift=DriftLimits(warn_delta=0.1, window_nights=14),
         gate=GateSettings(model="gpt-4o", budgets=HeadBudgets(system_tokens=600), margins={"hit_rate": 0.1}),
@@ -65,7 +65,7 @@ BAD = (
     Bad("admission: {half_life_days: {fact: 0}}", "admission.half_life_days.fact: found the number 0"),
     Bad("canary: {share: 0.1}", "canary.share: no such key; allowed: min_sessions"),
     Bad("canary: {min_sessions: many}", "canary.min_sessions: found the text 'many'"),
-    Bad("canary: {level: 1}", "canary.level: found the number 1"),
+    Bad("canary: {max_nights: 0}", "canary.max_nights: found the number 0"),
     Bad("canary_share: 2", "canary_share: found the number 2"),
     Bad("gate: {model: gpt-99}", "gate.model: found the text 'gpt-99': no such model is known"),
     Bad("gate: {tokenizer: p50k}", "gate.tokenizer: found the text 'p50k'"),
@@ -75,7 +75,6 @@ BAD = (
     Bad("gate: {margins: {hit_rate: 2}}", "gate.margins.hit_rate: found the number 2"),
     Bad("internal_tools: get_order", "internal_tools: found the text 'get_order'"),
     Bad("internal_tools: [{a: 1}]", "internal_tools.0: found a mapping"),
-    Bad("sent: [a]", "sent: found a list"),
 )
 
 

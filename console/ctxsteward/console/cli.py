@@ -1,10 +1,10 @@
-"""The command line's root: which commands there are, and what happens when one fails.
+"""Root of the command line: its commands, and the exit code and message of a failure.
 
 Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 blocked, a person must look; 4 rolled
-back; 130 interrupted; 141 the reader of our output went away. Bad input is one line on stderr, never a
+back; 130 interrupted; 141 the reader of our output went away. Bad input prints one line on stderr, never a
 traceback.
 
-Starts fast: only click is imported here; the module of a command is imported when the command runs.
+Only click is imported here, so that every command starts fast; a command's module is imported when the command runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 class Root(LazyGroup):
-    """A group whose errors are one line and an exit code, also under click's own test runner."""
+    """Group that turns an error into one line on stderr and an exit code, also under click's own test runner."""
 
     def main(
         self,
@@ -54,12 +54,12 @@ class Root(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             result = super().invoke(ctx)
-            if sys.stdout is not None and not sys.stdout.closed:  # a server of stdin and stdout closes them
+            if sys.stdout is not None and not sys.stdout.closed:  # `mcp` closes stdin and stdout at its end
                 sys.stdout.flush()
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # So that the flush at exit does not complain about the same pipe again.
+            # Otherwise the flush at exit would report the same pipe again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(BROKEN_PIPE) from None
         return result

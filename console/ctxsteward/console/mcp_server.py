@@ -1,7 +1,7 @@
-"""An MCP server over stdio: three tools of one session, bounded, read-only.
+"""MCP server over stdio with three bounded, read-only tools for one session.
 
-The client names no store, tenant or session: the person who starts the server does. What another process appends is
-seen at the next call. Only this module needs the `mcp` package (extra `mcp`).
+The person who starts the server names store, tenant and session; the client cannot. Each call reads the messages that
+other processes have appended. Only this module needs the `mcp` package (extra `mcp`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempo
 
 
 def serve(session: Session, version: str) -> None:
-    """Answer on stdin and stdout until the client goes away."""
+    """Answer requests over stdin and stdout until the client disconnects."""
 
     async def list_tools(_: ServerRequestContext[Any], __: PaginatedRequestParams | None) -> ListToolsResult:
         functions = [wire["function"] for wire in _tools()]
@@ -70,7 +70,7 @@ def _tools() -> list[Wire]:
 
 
 def answered(session: Session, name: str, arguments: dict[str, Any]) -> CallToolResult:
-    """The result of one call; the client holds no window of ours, so nothing counts as shown already."""
+    """Return the result of one call. The client has no envelope, so no message counts as already shown."""
     try:
         session.refresh()
         if name == DROPPED:

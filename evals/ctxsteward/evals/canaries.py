@@ -36,7 +36,7 @@ class TypedCanary:
 
 
 def read_marks(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a text without its marks, and what stands inside them.
+    """Return a text without its marks, and the marked parts.
 
     >>> read_marks("⟦Oslo⟧ moves to ⟦week 9⟧.")
     ('Oslo moves to week 9.', ('Oslo', 'week 9'))

@@ -1,4 +1,4 @@
-"""Measure the cost of our context on agent runs: raw and cache-priced prompt tokens, beside sending everything.
+"""Measure the cost of our context on agent runs, in raw and cache-priced prompt tokens, against sending everything.
 
 Each row is one strategy for the same runs under the same head, measured by one judge (`prompt_cost`): our default, ours
 without recall, ours for tool loops, and everything. Ratios are to sending everything. `baselines` adds strategies of
@@ -45,7 +45,7 @@ class CostRow(NamedTuple):
     calls: int
     raw_tokens: int
     priced_tokens: float
-    """In tokens at full price."""
+    """Cost in tokens at full price."""
     raw_ratio: float
     """Ratio to sending everything."""
     priced_ratio: float
@@ -54,7 +54,7 @@ class CostRow(NamedTuple):
     compactions: int
     """Calls before which history was compacted, masked or dropped."""
     breaks: int
-    """Calls that did not begin with all that the call before was sent."""
+    """Calls whose prompt does not begin with the whole prompt of the previous call."""
     over_budget: float
     """Share of the calls."""
     invalid: float

@@ -57,7 +57,7 @@ def price_of(text: str) -> ModelPrice:
 
 
 class ModelRun:
-    """One model over a run of suites."""
+    """A model that summarizes and selects in a run of suites, and the record of its calls."""
 
     def __init__(
         self,

@@ -3,8 +3,8 @@
 A prompt is a sequence of `PromptPiece`: one message as OpenAI chat takes it, and its tokens. Providers cache prefixes:
 the beginning that a prompt shares with the prompt of the call before is read at `Prices.cached`, the rest is written at
 `Prices.write`, both relative to a plain prompt token at 1. A prefix shorter than the provider's block is not cached,
-and a prompt shorter than it is not written. Tool schemas come first in every prompt. Only the call before is in the
-cache, and it has not expired: agents call within minutes. Source: the published price lists of OpenAI and Anthropic.
+and a prompt shorter than it is not written. Tool schemas come first in every prompt. The cache has only the previous
+call, which never expires, since agents call within minutes. Source: the published price lists of OpenAI and Anthropic.
 
 Provider validity is whether a rendered request would be accepted, by the providers' published rules. OpenAI chat: every
 tool call is answered exactly once, by tool messages right after the assistant message; nothing else answers a call; an
@@ -169,7 +169,7 @@ class PromptPiece(NamedTuple):
     """A message of a prompt."""
 
     key: str
-    """Its bytes, in a canonical form."""
+    """The message as JSON; two messages are equal if their keys are."""
     tokens: int
     wire: Wire
 
@@ -181,7 +181,7 @@ class PromptPiece(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Return its texts, and the arguments of its calls without JSON's escapes."""
+        """Return the message's texts, and the arguments of its calls without JSON's escapes."""
         return _said(self.key)
 
     def shows(self, value: str) -> bool:
@@ -203,7 +203,7 @@ def _said(key: str) -> str:
 
 
 def arguments_of(wire: Wire) -> Iterator[str]:
-    """Yield each string of the arguments of a message's tool calls; arguments that are not JSON whole."""
+    """Yield each value in the arguments of a message's tool calls as text; arguments that are not JSON as one text."""
     for call in Message.from_wire(wire).tool_calls:
         try:
             yield from _leaves(json.loads(call.arguments))
@@ -287,7 +287,7 @@ class Bill:
     values_shown: int = 0
     """Used values that stood word for word in the prompt of their call."""
     values_unseen: tuple[str, ...] = ()
-    """The others, in the order of their use."""
+    """Used values that the prompt of their call did not show, in the order of their use."""
 
     def add(self, other: Bill) -> None:
         """Count another bill's calls as well."""
@@ -308,7 +308,7 @@ class PromptJudge:
     tools_tokens: int = 0
     task_ordinal: int = 1
     found_values: Sequence[frozenset[str]] = ()
-    """By call: values that its reply used."""
+    """For each call, the values that its reply used."""
     bill: Bill = field(default_factory=lambda: Bill(runs=1, task_shown=1, task_reachable=1))
     _before: Sequence[PromptPiece] = ()
 

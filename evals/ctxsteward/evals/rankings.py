@@ -17,7 +17,7 @@ def recency(request: SelectionRequest) -> Sequence[ScoredOriginal]:
 
 
 class BestThatFits:
-    """An oracle that knows the evidence of each question and takes as many of its messages as fit, shortest first."""
+    """Oracle that gets the evidence of each question, and takes as many of its messages as fit, the shortest first."""
 
     def __init__(self) -> None:
         self._evidence: Sequence[int] = ()

@@ -57,7 +57,7 @@ SECTION_SLACK = 0.1
 
 
 REPLY_ROLES = ("assistant", "model")
-"""Of a model's messages; Gemini's is the second."""
+"""Roles of a model's messages; ``model`` is Gemini's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class ModelCall:
 def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -> Iterator[ModelCall]:
     """Append a transcript to an empty session, and yield each model call just before its assistant message.
 
-    No call produced an assistant message at the very beginning. Raises the builder's exceptions with the number of the
+    An assistant message at the very beginning answers no call. Raises the builder's exceptions with the number of the
     call.
     """
     waiting: list[NewMessage] = []
@@ -286,8 +286,8 @@ class AgentRun:
     ours: Mapping[str, tuple[PricedPrompt, ...]]
     """Prompts of each of our builders, by its name and by call."""
     found_values: tuple[frozenset[str], ...] = ()
-    """By call: values in the reply's tool calls that first stood in a tool result. The last reply is in no prompt, so
-    it is not read and its set is empty."""
+    """For each call, the values in the reply's tool calls that first appeared in a tool result. The last reply is in
+    no prompt, so it is not read, and its set is empty."""
 
     def bill(self, prompts: Iterable[PricedPrompt], sizer: Sizer, prices: Prices, *, budget_tokens: int) -> Bill:
         """Return the bill of these prompts, one for each model call."""
@@ -308,7 +308,7 @@ class AgentRun:
 def files_of(paths: Iterable[str | Path]) -> list[Path]:
     """Return the named files and the transcripts in named folders, each once; raise `InputError` for none."""
     files: dict[Path, Path] = {}
-    """By where a link leads."""
+    """Files by resolved path, so that a linked file counts once."""
     for path in map(Path, paths):
         if path.is_dir():
             inside = sorted(file for file in path.rglob("*") if file.is_file() and is_named_like_transcript(file.name))
@@ -341,7 +341,7 @@ def read_run(
 ) -> AgentRun:
     """Replay a transcript through these builders, and through a builder with room for everything.
 
-    `ended` is told of each builder's session at the end of its replay.
+    `ended` is called with the name and the session of each builder at the end of its replay.
     """
     last: Sequence[Wire] = ()
     seen: list[int] = []

@@ -40,14 +40,14 @@ def nothing_scored(results: Sequence[EvalResult]) -> bool:
 
 
 def tally(gates: Sequence[GateResult]) -> str:
-    """``11 of 13 gates passed, 2 undecided``."""
+    """Count the gates by verdict, as in ``11 of 13 gates passed, 2 undecided``."""
     counts = {verdict: sum(gate.verdict == verdict for gate in gates) for verdict in MARKS}
     others = [f", {count} {verdict}" for verdict, count in counts.items() if count and verdict != "passed"]
     return f"{counts['passed']} of {len(gates)} gates passed{''.join(others)}"
 
 
 def markdown(results: Sequence[EvalResult], history: Sequence[EvalResult] = ()) -> str:
-    """Write a page of all results, each beside the last comparable run in the history.
+    """Write a page of all results, each compared with the last comparable run in the history.
 
     If there is none, the page lists the differences from the last run of the suite.
     """
@@ -215,7 +215,7 @@ def comparison(compared: Sequence[ResultComparison]) -> str:
 
 
 def summary(compared: Sequence[ResultComparison]) -> str:
-    """``3 of 21 figures differ surely, 2 of them for the worse; by chance alone 1 would.``"""
+    """Say how many figures differ surely, how many of these for the worse, and how many would by chance."""
     figures = [figure for suite in compared for figure in suite.figures if figure.differing]
     sure = [figure.is_surely for figure in figures if figure.is_surely]
     surely = f"{len(sure)} of {len(figures)} figures that differ do so surely, {sure.count('worse')} for the worse"
@@ -251,7 +251,7 @@ def figure_cells(compared: FigureComparison) -> tuple[str, ...]:
 
 
 def gate_change(change: GateChange) -> str:
-    """``goal_drift below 0.08: passed before, failed after``."""
+    """Describe the change of a gate, as in ``goal_drift below 0.08: passed before, failed after``."""
     return f"{change.metric} {change.rule}: {change.before or 'no gate'} before, {change.after or 'no gate'} after"
 
 

@@ -95,7 +95,7 @@ def append_lines(path: Path, lines: Iterable[str], failed: str) -> None:
 
 
 def before(history: Sequence[EvalResult], result: EvalResult) -> EvalResult | None:
-    """Return the newest comparable result, before `result` if that stands in the history itself, or None."""
+    """Return the newest comparable result, or None; if `result` is in the history, only earlier ones count."""
     earlier = tuple(takewhile(lambda other: other is not result, history))
     return next((other for other in reversed(earlier) if not any(differing(other, result))), None)
 
@@ -151,7 +151,7 @@ def differing(before: EvalResult, after: EvalResult) -> Iterator[SettingDifferen
 
 
 def trend(history: Sequence[EvalResult], result: EvalResult) -> tuple[EvalResult, ...]:
-    """Return the newest `TREND` comparable runs, oldest first, including `result` if the history holds it."""
+    """Return the newest `TREND` comparable runs, oldest first, including `result` if it is in the history."""
     return tuple(other for other in history if not any(differing(other, result)))[-TREND:]
 
 

@@ -1,19 +1,19 @@
-"""Examine a night against a key: which rules of an environment it learns from runs, and what it gets wrong.
+"""Compare the lines that a night makes from agent runs with a key of the rules that their environment enforces.
 
 A key lists rules that the environment is known to enforce, each with the tools that enforce it and a pattern of the
 answers that show it. The runs are harvested as at night, without a model. A line *states* a rule if it is about one of
 the rule's tools and shows the pattern, or has all values and half of the words of the rule's statement.
 
-    learnt    rules that `OFTEN` runs or more show and that a line states; in force, asked of a person, or as a hint
+    learnt    rules that at least `OFTEN` runs show and a line states: in force, as a question to people, or as a hint
     false     lines in force that state no rule of the key
-    named     of the lines that rest on answers that show a rule: those that state it
-    blamed    lines that rest on such answers, state no rule, and name an argument
-    beside    lines that rest on nothing that the key knows
+    named     lines that rest on answers that show a rule, and that state this rule
+    blamed    lines that rest on such answers, do not state the rule, and name an argument
+    beside    lines that rest on no answer that shows a rule of the key
 
-Beside the night stand two baselines: one repeats the sentence of each refused call, one always names the argument that
-calls of the refusing tool have most often.
+Two baselines are scored, too: one repeats the message of each refused call, the other always names the most frequent
+argument of the refusing tool's calls.
 
-Raises `InputError` for a key without rules, and for one of which no rule is shown in any run: nothing was examined.
+Raises `InputError` for a key without rules, and if no run shows any rule of the key, because nothing was examined then.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ OFTEN = 3
 MOST_OF_STATEMENT = 0.5
 TENANT = "eval"
 KEYS = MasterKeys(b"evals of rules".ljust(32, b"."))
-"""The same in every run: ids decide between equals."""
+"""The same keys in every run, because they determine the ids that break ties."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -64,11 +64,11 @@ class KeyRule(FrozenModel):
     statement: str
     tools: tuple[str, ...]
     shown_by: str
-    """A pattern of the tools' answers that show the rule."""
+    """Regular expression that is found in answers of the tools that show the rule."""
     values: tuple[str | int | float, ...] = ()
     function: str = ""
     seen: int | None = None
-    """How many runs show it, as the key says; not used."""
+    """Number of runs that show it, according to the key; not used."""
 
     def is_shown_by(self, tool: str | None, text: str) -> bool:
         return tool in self.tools and re.search(self.shown_by, text) is not None
@@ -90,21 +90,21 @@ class RuleLine(NamedTuple):
     tool: str | None
     argument: str | None
     standing: str
-    """in force, asked, hint or held."""
+    """One of ``in force``, ``asked``, ``hint`` and ``held``."""
     rests_on: tuple[str, ...]
-    """The answers, or spans of answers, that it was made of."""
+    """Answers, or spans of answers, from which it was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleScore:
-    """What one way of learning makes of the runs."""
+    """Figures of the night or of one baseline."""
 
     strategy: str
     lines: int
     learnt: int
     """Rules that `OFTEN` runs show and that a line in force, a question or a hint states."""
     in_force: int
-    """Of these, by a line in force."""
+    """Rules that `OFTEN` runs show and that a line in force states."""
     false: int
     named: int
     examined: int
@@ -112,12 +112,12 @@ class RuleScore:
     blamed: int
     beside: int
     held: int
-    """Rules that `OFTEN` runs show and that only a line that is neither used nor asked states."""
+    """Rules that `OFTEN` runs show and that only a line with the standing ``held`` states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleReport:
-    """A night examined against a key."""
+    """Comparison of a night and the baselines with a key."""
 
     runs: int
     rules: int
@@ -125,11 +125,11 @@ class RuleReport:
     """Rules that any run shows."""
     shown_often: int
     scores: tuple[RuleScore, ...]
-    """Ours first."""
+    """Score of the night, then those of the baselines."""
     missed: tuple[str, ...]
-    """Ids of rules that `OFTEN` runs show and that nothing of ours states."""
+    """Ids of rules that `OFTEN` runs show and that no line of the night states, except those that are ``held``."""
     lines: tuple[RuleLine, ...]
-    """Ours."""
+    """Lines of the night."""
 
 
 def read_key(path: Path) -> tuple[KeyRule, ...]:
@@ -151,7 +151,7 @@ def read_key(path: Path) -> tuple[KeyRule, ...]:
 
 
 def examine(paths: Sequence[Path], rules: Sequence[KeyRule]) -> RuleReport:
-    """Harvest runs as a night does, and compare what comes of them with a key."""
+    """Harvest runs as a night does, and compare the resulting lines with a key."""
     worker = HarvestWorker(key=KEYS.address_key(TENANT))
     items = [LoadedItem(source=path.name, name=path.name, data=_as_transcripts(path)) for path in _files(paths)]
     runs = [run for item in items for run in ingest(item, worker.settings) if isinstance(run, ReplayedTranscript)]
@@ -188,7 +188,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _as_transcripts(path: Path) -> bytes:
-    """The bytes of a file; of runs whose calls hold their own results, rewritten as transcripts."""
+    """Return the bytes of a file; runs whose calls contain their results are rewritten as transcripts."""
     data = path.read_bytes()
     try:
         runs = [json.loads(line) for line in data.splitlines() if line.strip()]
@@ -200,7 +200,7 @@ def _as_transcripts(path: Path) -> bytes:
 
 
 def _transcript(run: dict[str, Any]) -> dict[str, Any]:
-    """A run as a chat: results follow their calls, and what the assistant says to them comes last."""
+    """Convert a run to a chat: the calls of a message, their results, then its text."""
     messages: list[dict[str, Any]] = []
     for message in run["conversation"]:
         calls: list[dict[str, Any]] = []
@@ -229,7 +229,7 @@ def _runs_that_show(runs: Iterable[ReplayedTranscript], rules: Sequence[KeyRule]
 
 
 def _readable(text: str) -> str:
-    """JSON without escapes, so that patterns meet the characters that people read."""
+    """Return JSON without escapes, so that patterns match the characters that people read."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False)
     except ValueError:
@@ -237,7 +237,7 @@ def _readable(text: str) -> str:
 
 
 def _lines_of_night(artifacts: Iterable[Artifact]) -> Iterator[RuleLine]:
-    """The records that a night makes; nothing is stored."""
+    """Yield the records that a night makes as lines; stores are in memory."""
     with (
         Store(MemoryJournal(), MemoryObjects(), KEYS, uri="memory:") as store,
         Ledger.open(":memory:", store, TENANT, "agent") as ledger,
@@ -259,7 +259,7 @@ def _standing(record: MetaRecommendation) -> str:
 
 
 def _refusals(runs: Iterable[ReplayedTranscript]) -> Iterator[RuleLine]:
-    """The baseline that repeats each refusal's own sentence."""
+    """Yield the lines of the baseline that repeats the message of each refused call."""
     told = {
         (step.tool, " ".join(step.failure.message.split()))
         for run in runs
@@ -270,7 +270,7 @@ def _refusals(runs: Iterable[ReplayedTranscript]) -> Iterator[RuleLine]:
 
 
 def _arguments(runs: Iterable[ReplayedTranscript]) -> Iterator[RuleLine]:
-    """The baseline that always names the argument that a tool's calls have most often."""
+    """Yield the lines of the baseline that always names the most frequent argument of a tool's calls."""
     used: dict[str, Counter[str]] = defaultdict(Counter)
     refused: dict[str, dict[str, None]] = defaultdict(dict)
     for run in runs:

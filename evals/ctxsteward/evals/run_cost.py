@@ -38,7 +38,7 @@ class PhaseEfficiency:
     sent_tokens: int
     everything_tokens: int
     sent_priced: float
-    """In tokens at full price."""
+    """Cost of what was sent, in tokens at full price."""
     everything_priced: float
     cached_tokens: int
     """Cached part of `sent_tokens`."""

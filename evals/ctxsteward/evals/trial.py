@@ -1,7 +1,7 @@
 """Try ctxsteward on a user's own transcripts: what several budgets save, show and hide, and which one to take.
 
-Each transcript is replayed at each budget, call by call, beside sending everything under the same head. Prompts are
-priced as in `prompt_cost`, with the model's own cache prices and its price in dollars.
+Each transcript is replayed at each budget, call by call, and compared with sending everything under the same head.
+Prompts are priced as in `prompt_cost`, with the model's own cache prices and its price in dollars.
 
 What was compacted away is counted three ways. *Losses* are things that compactions left out; each has a reference, and
 `unresolved` counts references that do not resolve. *Asks* are drafted by rule (`suite_files.drafts`): a value that a
@@ -17,7 +17,7 @@ at most `OVER` of the calls over budget, and asks within `HIDDEN` of the best bu
 other the larger budget is taken. If no budget hides little, it is the one that hides least; if none is cheaper than
 sending everything, sending everything is recommended.
 
-Raises `InputError` where there is nothing to try.
+Raises `InputError` if there is nothing to try.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class UnseenValue(NamedTuple):
 
 
 class SkippedFile(NamedTuple):
-    """A file that is no transcript that can be read."""
+    """A file that cannot be read as a transcript."""
 
     path: str
     why: str
@@ -74,7 +74,7 @@ class BudgetTrial:
     bill: Bill = field(default_factory=Bill)
     losses: int = 0
     originals: int = 0
-    """Messages that the losses stand in."""
+    """Messages that the losses refer to."""
     unresolved: int = 0
     asks: int = 0
     shown_before: int = 0
@@ -101,18 +101,18 @@ class BudgetTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
-    """What to take, and why."""
+    """The recommended budget, and the reason for it."""
 
     dynamic_tokens: int | None
-    """None: send everything."""
+    """Tokens of the recommended budget; None to send everything."""
     reason: str
     code: str
-    """As Python, for the builder."""
+    """The budget as Python code for the builder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What came of a user's transcripts."""
+    """Results of trying several budgets on a user's transcripts."""
 
     model: str
     dollars_per_million: float | None
@@ -195,9 +195,9 @@ def try_transcripts(
     dollars_per_million: float | None = None,
     tell: Callable[[str, float], None] = lambda text, share: None,
 ) -> Trial:
-    """Replay the transcripts in files and folders at several budgets; `tell` is given what is done and its share.
+    """Replay the transcripts in files and folders at several budgets; `tell` gets the current step and the share done.
 
-    Without `budgets_tokens` those of `BUDGETS_TOKENS` are tried that the longest transcript exceeds, and the next one.
+    Without `budgets_tokens`, it tries those of `BUDGETS_TOKENS` that the longest transcript exceeds, and the next one.
     """
     counter = EnvelopeBuilder(model).counter
     tell("reading", 0.0)
@@ -264,7 +264,7 @@ def _read(paths: Sequence[str | Path]) -> tuple[list[Transcript], list[SkippedFi
 
 
 def _budgets(longest_tokens: int) -> tuple[int, ...]:
-    """Return the budgets that a history exceeds, and the next one, which holds it."""
+    """Return the budgets that a history exceeds, and the next larger one."""
     exceeded = [budget for budget in BUDGETS_TOKENS if budget < longest_tokens]
     return BUDGETS_TOKENS[: len(exceeded) + 1]
 
@@ -289,7 +289,7 @@ def _asks(transcript: Transcript, messages: Sequence[Message]) -> list[DraftedAs
 
 
 def _examine(trial: BudgetTrial, builder: EnvelopeBuilder, session: Session, asks: Sequence[DraftedAsk]) -> None:
-    """Count what compactions of a session left out, and ask for what was said."""
+    """Count the losses of a session's compactions, and ask for early statements."""
     losses = [loss for event in session.compactions() for loss in event.report.losses]
     refs = {loss.ref for loss in losses}
     trial.losses += len(losses)
@@ -323,7 +323,7 @@ def _add_bill(trial: BudgetTrial, run: AgentRun, bill: Bill) -> None:
 
 
 def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, is_tool_loop: bool) -> Recommendation:
-    """Return the budget to take, with the reason; see the module."""
+    """Recommend a budget by the rules in the module's docstring."""
     best_answers = max(trial.answered for trial in trials)
     good = [
         trial

@@ -2,22 +2,22 @@
 
     meta_steward_nightly(NightSettings(…))     one night; its report
 
-The inner flow has the task runner that the settings name, so that a deployment's parameters choose it: threads of this
-process, a local Dask cluster (`dask_cluster`), or one that is there already. It is retried where the store does not
-answer. Where another night of the profile is under way, this one waits as long as a lease lasts. A night that was
-killed is taken over: on its own machine at once, on another when its lease has run out. A night over nothing (no such
+The settings, and so the parameters of a deployment, choose the task runner of the inner flow: threads of this process,
+a local Dask cluster (`dask_cluster`), or an existing one. The inner flow is retried if the store does not answer. If
+another night of the profile is running, this one waits at most for the lifetime of a lease. It takes over from a night
+that was killed: at once on the same machine, on another one when the lease has expired. A night without work (no such
 profile, no transcript in a source) fails before it begins.
 
 A task gets names of transcripts and returns the address of its result, never a body. Its cache key is the address of
-its batch, a digest of what it reads. Results are persisted, so a run that is repeated after a kill finds
-every finished batch, even while Prefect still shows the first run as running. A failed batch is a failed state, not a
-failed run. Only the name of its exception is kept: its text may quote a transcript, and Prefect keeps logs.
+its batch, which is a digest of its inputs. Results are persisted, so a run that is repeated after a kill finds every
+finished batch, even while Prefect still shows the first run as running. A failed batch is a failed state, not a
+failed run. Only the name of its exception is kept, because its text may quote a transcript and Prefect keeps logs.
 
 Every night leaves a Markdown artifact. A night that is rejected, rolled back, busy or broken ends `Failed`, and a
 caller in this process gets `NightFailed` with the report; a night that waits for a person's decision ends `Held`.
 Quotes in a report go back to the caller and are not persisted.
 
-Annotations here are values, not texts: Prefect evaluates them when a deployment loads the flow by its name.
+Annotations here must be values, not texts, because Prefect evaluates them when a deployment loads the flow by its name.
 
 This module also sets the name, tags, owner and report of a run in Prefect. A run whose process was killed together with
 its worker stays "running" on the server for ever. So each run is labelled with the owner of the steward's lease
@@ -215,7 +215,7 @@ POLL_SECONDS = 1.0
 
 
 class NightFailed(Exception):
-    """Raised when a night fails; `report` is complete, the message quotes nobody.
+    """Raised when a night fails; `report` is complete, the message quotes no transcript.
 
     Prefect persists a pickle of each exception of a flow, so the pickle holds numbers only.
     """
@@ -248,7 +248,7 @@ def one_night(settings: NightSettings) -> NightReport:
     _begin(settings, here)
     with tags(*tags_of(settings)):
         report = night.with_options(task_runner=task_runner(settings))(settings)
-        if report.outcome == "busy":  # an earlier try lost the store and left its lease, or another night was faster
+        if report.outcome == "busy":  # an earlier try lost the store but not its lease, or another night was faster
             _begin(settings, here)
             report = night.with_options(task_runner=task_runner(settings))(settings)
     show(report)

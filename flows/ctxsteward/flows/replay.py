@@ -1,9 +1,9 @@
-"""Run missed nights later: one night for each day of a range, in order, on the changes until the end of that day.
+"""Run missed nights later: one night for each day of a range, in order, with the changes up to the end of that day.
 
-A day that is already done is skipped. Late days end with the same observations as days on time. A rejected night does
-not stop the next; at the end the run fails with the reports of all nights (`NightsFailed`).
+A day that is already done is skipped. A late night makes the same observations as a night on time. A rejected night
+does not stop the next one; at the end the run fails with the reports of all nights (`NightsFailed`).
 
-Annotations here are values, not texts: Prefect evaluates them when a deployment loads the flow by its name.
+Annotations here must be values, not texts, because Prefect evaluates them when a deployment loads the flow by its name.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from .night import export, one_night, run_name
 
 
 class NightsFailed(Exception):
-    """Raised when at least one night failed; `reports` are those of all nights, a pickle holds numbers only."""
+    """Raised when at least one night failed; `reports` has the reports of all nights, a pickle only their numbers."""
 
     def __init__(self, reports: list[NightReport]) -> None:
         self.reports = reports

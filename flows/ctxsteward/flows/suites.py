@@ -3,7 +3,7 @@
 A suite is a callable that takes the settings and returns a JSON document with ``passed``. It plays generated
 conversations, never real transcripts. `SUITES` maps names to suites: ``guards``, and the long-horizon suites.
 
-Annotations here are values, not texts: Prefect evaluates them when a deployment loads the flow by its name.
+Annotations here must be values, not texts, because Prefect evaluates them when a deployment loads the flow by its name.
 """
 
 from collections.abc import Callable, Mapping

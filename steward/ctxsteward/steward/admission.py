@@ -15,7 +15,7 @@ The ledger judges every draft here; a night passes the policy of its settings.
 
 A `candidate` is held and not used, a `vetted` record is fit for use and waits for a person, an `active` one is used.
 Reasons are codes. A record expires when its worth, halved once a half-life since it was last confirmed, is below
-`expire_below`; a record without any date does not fade. All thresholds stand in `AdmissionPolicy`, and nowhere else:
+`EXPIRE_BELOW`; a record without any date does not fade. All thresholds stand in `AdmissionPolicy`, and nowhere else:
 
     admission:
       independent_principals: 3
@@ -47,7 +47,7 @@ from .drift.rules import Rule, against, own_text, restates, rules_of
 from .harvest.people.claims import is_form_alone
 from .harvest.tools.templates import is_figure, is_hintable, is_repair
 from .observations.observation import KINDS
-from .reconcile.draft import ClaimSupport, Draft, FixAdvice
+from .reconcile.draft import ClaimSupport, Draft, FixAdvice, RecordStanding
 
 DAY_SECONDS = 86_400.0
 
@@ -64,17 +64,8 @@ def worth(last_seconds: float, now_seconds: float | None, half_life_days: float 
     return float(0.5 ** (age_days / half_life_days))
 
 
-def faded_before(now_seconds: float | None, half_life_days: float | None, expire_below: float) -> float:
-    """What was last confirmed before this moment is worth less than `expire_below`; -inf: nothing is.
-
-    >>> faded_before(100 * DAY_SECONDS, 30, 0.25) / DAY_SECONDS
-    40.0
-    """
-    if now_seconds is None or half_life_days is None or expire_below == 0:
-        return -inf
-    return now_seconds - half_life_days * log2(1 / expire_below) * DAY_SECONDS
-
-
+EXPIRE_BELOW = 0.25
+"""Worth, of 1 when last confirmed, below which a record expires."""
 ToolName = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 """Name of a tool, of an argument, or of a field of its answers."""
 Days = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -108,8 +99,6 @@ class AdmissionPolicy(BaseModel):
     half_life_days: Annotated[dict[RecommendationKind, Days | None], AfterValidator(_complete)] = Field(
         default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS)
     )
-    expire_below: Annotated[float, Field(ge=0, lt=1)] = 0.25
-    """Worth, of 1 when last confirmed."""
     rules: tuple[Rule, ...] = ()
     """Lines that no record may gainsay; a night takes them from the profile in force (`under`)."""
 
@@ -120,20 +109,6 @@ class AdmissionPolicy(BaseModel):
     def half_life(self, kind: RecommendationKind) -> float | None:
         """In days; None: it does not fade."""
         return self.half_life_days[kind]
-
-
-class RecordStanding(NamedTuple):
-    """How far a draft has come, why, and which records contest it."""
-
-    status: Status
-    reasons: tuple[str, ...]
-    supersedes: tuple[str, ...] = ()
-    superseded_by: str | None = None
-    replaced_at: str | None = None
-    """When what supersedes it was first said."""
-    conflicts: tuple[str, ...] = ()
-    contradicts: int = 0
-    """Independent voices that say the opposite."""
 
 
 class AdmittedRecords(NamedTuple):
@@ -245,8 +220,15 @@ def by_person(review: Review | None) -> RecordStanding | None:
 
 
 def last_confirmed(kind: RecommendationKind, policy: AdmissionPolicy, now_seconds: float | None) -> float:
-    """When a record of this kind must have been confirmed not to have expired; Unix time."""
-    return faded_before(now_seconds, policy.half_life(kind), policy.expire_below)
+    """When a record of this kind must have been confirmed not to have expired; Unix time; -inf: ever.
+
+    >>> last_confirmed("tool_fix", AdmissionPolicy(), 200 * DAY_SECONDS) / DAY_SECONDS
+    20.0
+    """
+    half_life_days = policy.half_life(kind)
+    if now_seconds is None or half_life_days is None:
+        return -inf
+    return now_seconds - half_life_days * log2(1 / EXPIRE_BELOW) * DAY_SECONDS
 
 
 def is_approved(verdict: RecordStanding) -> bool:

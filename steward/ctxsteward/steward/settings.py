@@ -36,21 +36,16 @@ MAX_BATCH_TRANSCRIPTS = 800
 """Cap of the mean size of a batch. Sizes vary by chance; with this mean none is over 1,000."""
 
 Runner = Literal["threads", "dask"]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class CanaryLimits(BaseModel):
-    """When a canary ends. These numbers stand nowhere else."""
+    """When a canary ends."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     min_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 30
     """Principals whom the challenger must have served before it is kept; a session of nobody known counts as one."""
     max_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
-    level: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    """Chance of rolling back a challenger that is no worse."""
-    tolerance: Share = 0.05
-    """A rate that is worse by more than this, and not by proof, is looked at longer."""
 
 
 class NightSettings(BaseModel):

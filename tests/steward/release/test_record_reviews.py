@@ -295,22 +295,9 @@ def test_a_body_of_a_later_version_is_refused(store: Store) -> None:
 
 def test_a_body_that_somebody_altered_counts_for_nothing(store: Store) -> None:
     log = reviews(store)
-    whole = log.signed(
-        {
-            "schema_version": 2,
-            "kind": "record",
-            "record": "r1",
-            "says": log.says(record()),
-            "verdict": "reject",
-            "who": "ada",
-            "when": WHEN,
-            "names": ["r1"],
-            "stood_on": [],
-            "note": "",
-        },
-        signer("ada"),
-    )
-    log.append(whole | {"names": ["r1", "r2"]})
+    said = {"kind": "record", "record": "r1", "says": log.says(record()), "verdict": "reject", "note": ""}
+    told = {"schema_version": 2, **said, "who": "ada", "when": WHEN, "names": ["r1"], "stood_on": []}
+    log.append(log.signed(told, signer("ada")) | {"names": ["r1", "r2"]})
     assert log.rejections() == {}
 
 

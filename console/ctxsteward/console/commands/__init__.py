@@ -1,7 +1,7 @@
-"""Which commands there are: a table for each group, with the module and the short help of every command.
+"""Tables of the commands: for each group, the module and the short help of every command.
 
-Modules are imported when a command is run, not when help or a completion lists it. So a command module imports what it
-runs on at its top, like any other module, and ``ctxsteward --help`` imports click alone.
+A command's module is imported when the command runs, not when help or a completion lists it. So it imports its
+dependencies at its top, like any other module, and ``ctxsteward --help`` imports click alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class LazyCommand(NamedTuple):
     """A command that is not imported yet."""
 
     target: str
-    """``module:attribute``, below the console."""
+    """``module:attribute``, relative to the package `ctxsteward.console`."""
     short_help: str
 
 

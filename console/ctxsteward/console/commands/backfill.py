@@ -1,4 +1,4 @@
-"""``ctxsteward backfill``: snapshots of the profiles in force, each as the envelope of an empty session."""
+"""``ctxsteward backfill``: store a snapshot of each profile in force, as the envelope of an empty session."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def backfill(
         raise click.UsageError("say what to write: --snapshot", ctx)
     builder = read_builder(model, budgets)
     governed = read_profile(profile)
-    # The store is only made where there is something to put into it.
+    # A store is created only if there is a profile to put into it.
     with open_stored(store) if governed is None else open_uri(store) as opened:
         result = _backfilled(opened, tenant, governed, builder, who)
     print_result(result, _show, as_json=as_json)

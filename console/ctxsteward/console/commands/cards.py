@@ -1,7 +1,7 @@
-"""``ctxsteward cards``: the index of summaries that selectors read: make it anew, look at it.
+"""``ctxsteward cards``: rebuild and list context cards, the summaries of messages that selectors read.
 
-Without `--cards` the index is that of the store: `CTXSTEWARD_CARDS`, else ``cards.sqlite`` beside its journal. Exit
-code 2: bad input, or an index that is not there or does not answer.
+Without `--cards` the index is the store's: `CTXSTEWARD_CARDS`, else ``cards.sqlite`` in the folder of its journal. Exit
+code 2 means bad input, or an index that does not exist or does not answer.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def list_cards(
 
 
 def _index(store: Store, given: str | None, *, must_exist: bool = False) -> CardIndex:
-    """The index of a store's cards."""
+    """Open the card index of `--cards`, else the store's; raise `InputError` if that would be in memory only."""
     if given is None and store.cards_uri == "memory:":
         raise InputError(f"--store {store.uri}: its cards are elsewhere; name them with --cards")
     return open_cards(store.cards_uri, must_exist=must_exist)

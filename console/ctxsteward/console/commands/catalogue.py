@@ -1,5 +1,5 @@
-"""``ctxsteward evals list`` and ``subjects``: what is played, and who can be judged; and ``from-transcripts``: a team's
-own conversations become a suite that people read and keep."""
+"""``ctxsteward evals list`` shows the suites, ``subjects`` the context strategies that suites can judge;
+``from-transcripts`` drafts a suite from a team's own conversations, for people to read and keep."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..terminal.tables import grid, shown
 
 
 def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """A row a figure, below its suite."""
+    """Return a table of suites, each followed by a row for every figure."""
     table = grid("suite, figures", "gate")
     for row in rows:
         rare = f"a promise notices a fault of {100 * row['promise_detects']:.0f} % of such"
@@ -83,7 +83,7 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 def suite_name(out: Path) -> str:
-    """A suite's name from its file's.
+    """Return a suite's name, made from its file name.
 
     >>> suite_name(Path("My_suite 2.yaml"))
     'my-suite-2'
@@ -93,7 +93,7 @@ def suite_name(out: Path) -> str:
 
 
 def check_out(out: Path, overwrite: bool, read: Sequence[Path]) -> None:
-    """Refuse a place that is no suite's, one that is taken, and one where a transcript lies that is to be read."""
+    """Raise `InputError` if `out` is not named as a suite, exists already, or would overwrite a transcript to read."""
     if out.suffix not in (".yaml", ".yml"):
         raise InputError(f"--out {out}: not a suite's name; write one that ends in .yaml")
     if not out.parent.is_dir():
@@ -106,7 +106,7 @@ def check_out(out: Path, overwrite: bool, read: Sequence[Path]) -> None:
 
 
 def drafted_table(draft: SuiteDraft) -> Table:
-    """What became of the transcripts."""
+    """Return a table that counts what was drafted, redacted and left out."""
     kinds = Counter(ask.kind for scenario in draft.scenarios for ask in scenario.asks)
     rows = [("files", draft.files), ("transcripts", draft.transcripts), ("conversations", len(draft.scenarios))]
     rows += [("  that fit their budget whole: nothing is told apart", draft.fit)] if draft.fit else []
@@ -187,7 +187,7 @@ def from_transcripts(
             tell=tell,
         )
     written = draft.write(out)
-    suite = load_suite(out)  # what is written can be read
+    suite = load_suite(out)  # check that the written file can be read
     if as_json:
         print_json(
             {

@@ -1,4 +1,4 @@
-"""``ctxsteward context``: what a cascade's phase would be shown."""
+"""``ctxsteward context``: show the context that a cascade's phase would get."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..terminal.output import print_json, table_console
 from ..terminal.stores import open_stored, stored_session
 
 _ROOM_TOKENS = 10_000_000
-"""A phase's context is shown whole here; budgets are the builder's business when the phase runs."""
+"""Budget large enough to show a phase's whole context; the builder's own budgets apply when the phase runs."""
 
 
 @click.command()
@@ -87,7 +87,7 @@ def context(
 
 
 def document(cascade_id: str, shown: PhaseContext) -> dict[str, Any]:
-    """A phase's context with stable keys; `origins` stands beside `messages`, one for one."""
+    """Return a phase's context as JSON values with stable keys; `origins` has one entry for each of `messages`."""
     return {
         "cascade": cascade_id,
         "phase": shown.phase,
@@ -124,7 +124,7 @@ def _past(
 
 
 def _rendered(shown: PhaseContext, builder: EnvelopeBuilder, provider: str) -> Any:
-    """The phase's context and instructions as the one builder lays them out."""
+    """Return the request for `provider` that the builder makes of the phase's context and instructions."""
     system = [str(wire["content"]) for wire in shown.wires if wire["role"] == "system"]
     session = open_store("memory:").session(shown.phase, system=system, counter=builder.counter)
     rest = [message for message in shown.messages if message.wire["role"] != "system"]

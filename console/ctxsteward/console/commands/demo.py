@@ -1,10 +1,10 @@
-"""``ctxsteward demo``: the shipped incident replayed, told in seven scenes, and its claims checked, offline.
+"""``ctxsteward demo``: replay the shipped incident offline, print it in seven scenes, and check the demo's claims.
 
-The first scene has the bills of the same calls under other strategies (`demo_windows`). The second puts one late
-question to two prompts of the same size: a sliding window (the newest whole messages that fit, under the same head) and
-an envelope. Everything a person or ``demo --json`` sees is computed here from the run.
-The places are message numbers of `data/demo.jsonl`, whose system message takes none. Tokens are the builder's, `_ms`
-milliseconds of wall time.
+The first scene lists the cost of the same calls under other strategies (`demo_windows`). The second compares two
+prompts of the same size at one late question: a sliding window (the newest whole messages that fit, under the same
+head) and an envelope. Every figure that is printed, also by ``demo --json``, is computed here from the run.
+The constants give message numbers of `data/demo.jsonl`, whose system message has no number. The builder's tokenizer
+counts tokens; `_ms` are milliseconds of wall time.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ from .replay import ReplayStep, ReplayTotals, costs_table, replay_calls
 MODEL = "gpt-4o"
 DYNAMIC_TOKENS = 2000
 ASKED_AT = 250
-"""The user asks again for a decision of the morning that was changed since."""
+"""Message in which the user asks again for a decision of the morning, which has been changed since."""
 RULE = (10, "customer emails never go into tickets")
 OLD_DECISION = (81, "keep it at 5")
 NEW_DECISION = (196, "retry budget is 2")
 SUBJECT = re.compile(r"retry[ _]budget", re.IGNORECASE)
-"""What that question is about."""
+"""Matches the subject of the question in message `ASKED_AT`."""
 TOOL_OUTPUT = 3
 
 
 class DemoData(NamedTuple):
-    """The demo's data."""
+    """The shipped transcript and profile."""
 
     transcript: Transcript
     profile: Profile
     lines: tuple[str, ...]
-    """The file's messages as they stand on disk; line n is message n."""
+    """The file's lines without the system message, byte for byte; the n-th line is message n."""
 
     @property
     def tool_outputs(self) -> list[str]:
@@ -77,7 +77,7 @@ class DemoData(NamedTuple):
 
 
 class DemoCheck(NamedTuple):
-    """One claim of the demo."""
+    """One claim of the demo, and whether it holds."""
 
     name: str
     passed: bool
@@ -85,32 +85,32 @@ class DemoCheck(NamedTuple):
 
 @dataclass(slots=True)
 class DemoRun:
-    """What the replay came to."""
+    """Results of one replay of the demo."""
 
     session: str
     tally: ReplayTotals
     windows: list[PromptWindow]
-    """Of other strategies, the sliding window first."""
+    """Windows of the other strategies, the sliding window first."""
     paid: float = 0.0
-    """At the model's own prices, in tokens at full price."""
+    """Cost of all prompts at the model's own prices, in tokens at full price."""
     full_paid: float = 0.0
-    """The same of sending everything."""
+    """Cost of sending the whole history in every call, in the same unit."""
     losses: int = 0
     openai_valid_calls: int = 0
     anthropic_valid_calls: int = 0
     refs_resolved: int = 0
     asked: Envelope | None = None
-    """Of the call that answers `ASKED_AT`."""
+    """Envelope of the call that answers `ASKED_AT`."""
     asked_windows: tuple[PromptWindow, ...] = ()
-    """As they were at that call."""
+    """Copies of `windows` at that call."""
     asked_full_tokens: int = 0
-    """What sending everything took at that call."""
+    """Prompt tokens of sending the whole history at that call."""
     last: Envelope | None = None
     checks: list[DemoCheck] = field(default_factory=list)
 
 
 def load_shipped() -> DemoData:
-    """Read the data that the package carries."""
+    """Read the shipped transcript and profile."""
     data = files("ctxsteward.console") / "data"
     text = (data / "demo.jsonl").read_text(encoding="utf-8")
     (transcript,) = parse_transcripts(text, "demo.jsonl")
@@ -119,7 +119,7 @@ def load_shipped() -> DemoData:
 
 
 def make_builder() -> EnvelopeBuilder:
-    """The builder of the demo."""
+    """Return the builder of the demo."""
     return EnvelopeBuilder(model=MODEL, budgets=Budgets(dynamic_tokens=DYNAMIC_TOKENS))
 
 
@@ -130,7 +130,7 @@ def replay_shipped(
     tenant: str,
     on_compaction: Callable[[ReplayStep, CompressionReport], None],
 ) -> tuple[DemoRun, Session]:
-    """Replay every call, telling of each compaction as it happens."""
+    """Replay every call, and pass each compaction to `on_compaction` as it happens."""
     transcript = shipped.transcript
     id = unused_id(store, transcript.session, tenant)
     session = open_session(store, transcript, id, tenant=tenant, profile=shipped.profile, counter=builder.counter)
@@ -168,7 +168,7 @@ def replay_shipped(
 
 
 def check_window(run: DemoRun) -> None:
-    """The rule of the morning is still shown, and the changed decision never by its old value alone."""
+    """Check that the morning's rule and the new decision are shown, and the old decision only marked as superseded."""
     for envelope, when in ((run.asked, "when it is asked for"), (run.last, "at the last call")):
         text = "" if envelope is None else envelope.section("dynamic").text
         run.checks.append(DemoCheck(f"the rule stated once, in §{RULE[0]}, is shown {when}", RULE[1] in text))
@@ -178,26 +178,26 @@ def check_window(run: DemoRun) -> None:
 
 
 def check_answer(run: DemoRun) -> None:
-    """The question of `ASKED_AT` finds what decides it in the envelope, and not in a window of the same size."""
+    """Check that the envelope at `ASKED_AT` shows the new decision, and a sliding window of the same size does not."""
     assert run.asked is not None
     shown = NEW_DECISION[1] in run.asked.section("dynamic").text and NEW_DECISION[1] not in run.asked_windows[0].text
     run.checks.append(DemoCheck(f"§{NEW_DECISION[0]} answers §{ASKED_AT}; the sliding window has lost it", shown))
 
 
 def lines_about(text: str) -> list[str]:
-    """Messages of a window that name the subject of the question, the question apart; what people said first."""
+    """Return the lines of a window that name the question's subject, except the question; user messages come first."""
     found = [line for line in text.splitlines() if line.startswith("§") and SUBJECT.search(line)]
     told = [line for line in found if not line.startswith(f"§{ASKED_AT} ")]
     return sorted(told, key=lambda line: re.match(r"§\d+ user\b", line) is None)
 
 
 def wire_text(session: Session, ref: str) -> str:
-    """The original as JSON text, with the keys in the order in which they came."""
+    """Return the original as JSON text with its keys in their original order."""
     return json.dumps(session.resolve(ref).wire, ensure_ascii=False)
 
 
 def summary(run: DemoRun, shipped: DemoData) -> dict[str, object]:
-    """What ``demo --json`` prints."""
+    """Return the document that ``demo --json`` prints."""
     tally = run.tally
     return {
         "session": run.session,
@@ -228,7 +228,7 @@ EVERYTHING, OURS = "whole history", "ctxsteward"
 
 
 def bills(run: DemoRun) -> dict[str, float]:
-    """What the prompts of all calls cost in dollars, by strategy."""
+    """Return the dollars that the prompts of all calls cost, by strategy."""
     paid = {EVERYTHING: run.full_paid, **{window.name: window.paid for window in run.windows}, OURS: run.paid}
     return {name: dollars_of(MODEL, tokens) or 0.0 for name, tokens in paid.items()}
 
@@ -237,11 +237,11 @@ SHOWN_BULLETS = 9
 SHOWN_LINES, LINE_CHARS = 2, 120
 
 _CITED = re.compile(r"(.*?) ?((?:§[\d.]+ ?)*)")
-"""A bullet's text and its citations."""
+"""Matches a bullet: its text, then its citations."""
 
 
 class Narrator:
-    """Tells the demo on a console, scene by scene."""
+    """Printer of the demo's scenes on a console."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -273,7 +273,7 @@ class Narrator:
         )
 
     def question(self, run: DemoRun, session: Session, shipped: DemoData) -> None:
-        """The late question, and what each of two prompts of the same size holds of its answer."""
+        """Print the late question, and what each of two prompts of the same size shows about its answer."""
         assert run.asked is not None
         tally, window, asked, slid = run.tally, run.windows[0], run.asked, run.asked_windows[0]
         self._scene(f"2  One question, two prompts with {window.budget_tokens:,} tokens of the conversation")
@@ -290,7 +290,7 @@ class Narrator:
         self._console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
     def comes_in(self, shipped: DemoData, builder: EnvelopeBuilder) -> None:
-        """What is replayed, under which budget."""
+        """Print the size of the transcript and the budget of its replay."""
         messages = [Message.from_wire(json.loads(line)) for line in shipped.lines]
         tokens = sum(builder.counter.message(message) for message in messages)
         calls = sum(message.role == "assistant" for message in messages)
@@ -302,7 +302,7 @@ class Narrator:
         self._scene("4  Compactions, as they happened")
 
     def compacted(self, replayed: ReplayStep, report: CompressionReport) -> None:
-        """One line for one compaction."""
+        """Print one line for one compaction."""
         call, arrow = replayed.call, "→" if unicode_console(self._console) else "->"
         self._line(
             f"call {call.call:>3}  {report.pre_tokens:>5,} {arrow} {report.post_tokens:>5,} tokens, "
@@ -311,7 +311,7 @@ class Narrator:
         )
 
     def window(self, run: DemoRun) -> None:
-        """The envelope of the call that answers a question about the morning."""
+        """Print the envelope of the call that answers the question about the morning."""
         assert run.asked is not None
         envelope = run.asked
         self._scene(f"5  One envelope: the call that answers §{ASKED_AT}")
@@ -327,7 +327,7 @@ class Narrator:
         self._line(visible(section_text(envelope.dynamic.live), keep="\n\t"))
 
     def originals(self, session: Session, shipped: DemoData) -> None:
-        """References resolved, against the shipped file."""
+        """Resolve three references, and print whether each original equals its line of the shipped file."""
         self._scene("6  Nothing is gone: references resolve to the original bytes")
         for ref, line in (
             (f"§{RULE[0]}", shipped.lines[RULE[0] - 1]),
@@ -340,7 +340,7 @@ class Narrator:
             self._line(f"{ref:<6} {len(found.encode()):>4,} bytes, {same}: {text}", wrap=False)
 
     def closing(self, run: DemoRun, shipped: DemoData) -> None:
-        """The rebuilt envelope, every check, and the figures."""
+        """Print whether the last envelope rebuilds, every check, and the figures."""
         assert run.last is not None
         tally, calls = run.tally, run.tally.calls
         self._scene("7  The last envelope again, out of the log alone")
@@ -364,7 +364,7 @@ class Narrator:
         self._console.print(tables.pairs(rows, justify="right", indent=1))
 
     def _bullets(self, envelope: Envelope) -> None:
-        """The bullets that the story is about, and the first others."""
+        """Print the bullets about the rule and the new decision, and the first of the others."""
         rows = tables.bullet_rows(envelope)
         wanted = [index for index, row in enumerate(rows) if RULE[1] in row or NEW_DECISION[1] in row]
         others = [index for index in range(len(rows)) if index not in wanted]
@@ -387,7 +387,7 @@ class Narrator:
 
 
 def _told(window: str) -> str:
-    """The first of `lines_about`, shortened."""
+    """Return the first of `lines_about`, shortened, or "nothing"."""
     lines = lines_about(window)
     more = [f"… and {len(lines) - SHOWN_LINES} more"] if len(lines) > SHOWN_LINES else []
     return (
@@ -446,7 +446,7 @@ def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, De
                 narrator.compacted(step, report)
             narrator.window(run)
             narrator.originals(session, shipped)
-        if uri != "memory:":  # as another process would find it
+        if uri != "memory:":  # reopen the store, as another process would
             store.close()
             store = open_uri(uri)
         assert run.last is not None

@@ -1,13 +1,13 @@
-"""Windows that the demo is compared with: the same calls under other ways to keep a prompt small.
+"""Other ways to keep a prompt small, which the demo applies to the same calls for comparison.
 
-    sliding window         the newest whole messages that fit, a result with its call
-    summary                beyond the budget all but the newest `KEPT_MESSAGES` become one summary, as LangChain's
-                           `SummarizationMiddleware` does by default; its calls of a model are paid, too
-    tool results cleared   beyond the budget all tool results but the newest `KEPT_RESULTS` become a placeholder, as
-                           Anthropic's context editing does by default; texts stay, so the budget does not hold
+    sliding window         the newest whole messages that fit; a tool result leaves with its call
+    summary                over the budget, one summary replaces all but the newest `KEPT_MESSAGES`, as LangChain's
+                           `SummarizationMiddleware` does by default; the cost includes its calls of a model
+    tool results cleared   over the budget, a placeholder replaces all tool results but the newest `KEPT_RESULTS`, as
+                           Anthropic's context editing does by default; other texts stay, and may exceed the budget
 
-The model of the summary is scripted: it keeps first sentences of what the user said, the newest within
-`SUMMARY_TOKENS`. Heads are the same everywhere. Tokens are the builder's, prices those that are given.
+The summarizing model is scripted: it keeps the first sentence of each user message, the newest within
+`SUMMARY_TOKENS`. All ways have the same head. The builder's tokenizer counts; prices are arguments.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ctxsteward.language.words import sentences
 KEPT_MESSAGES, KEPT_RESULTS = 20, 3
 SUMMARY_TOKENS = 400
 SUMMARIZED_TOKENS = 4_000
-"""Most that the summarizing model is shown."""
+"""Most tokens that the summarizing model reads in one call."""
 SUMMARY, CLEARED = "Here is a summary of the conversation to date:", "[cleared to save context]"
 MARK_TOKENS = 8
-"""Frame and words of a placeholder."""
+"""Tokens of a placeholder message; also those of a summary message besides its text."""
 
 
 class WindowRow(NamedTuple):
-    """A message of a window."""
+    """One message of a window."""
 
     key: str
     role: str
@@ -39,7 +39,7 @@ class WindowRow(NamedTuple):
 
 
 class ReducedWindow(NamedTuple):
-    """A window that was made to fit, and what a model was shown for it."""
+    """A shortened window, and the tokens that a model read to shorten it."""
 
     rows: Sequence[WindowRow]
     model_tokens: int = 0
@@ -50,7 +50,7 @@ Reduce = Callable[[Sequence[WindowRow], int, Counter], ReducedWindow]
 
 @dataclass(slots=True, kw_only=True)
 class PromptWindow:
-    """What the calls are sent, and cost, under one of these ways."""
+    """The prompt window under one of these ways, with the tokens and cost of all calls so far."""
 
     name: str
     reduce: Reduce
@@ -58,18 +58,18 @@ class PromptWindow:
     prices: Prices
     model_prices: Prices
     rows: Sequence[WindowRow] = ()
-    """In the window at the call that was made last."""
+    """Messages in the window at the newest call."""
     read: int = 0
-    """Messages of the session that came in."""
+    """Number of the session's messages added so far."""
     prompt_tokens: int = 0
-    """Of the call that was made last, with the head."""
+    """Tokens of the newest prompt, head included."""
     sent_tokens: int = 0
     sent_priced: float = 0.0
     paid: float = 0.0
-    """At the model's own prices, in tokens at full price; calls of a summarizing model included."""
+    """Cost at the model's own prices, in tokens at full price; includes the calls of a summarizing model."""
 
     def move(self, session: Session, counter: Counter, head_tokens: int) -> None:
-        """Make the next call: new messages come in, and the window is made to fit."""
+        """Make the next call: add the session's new messages, shorten the window, count tokens and cost."""
         before = self.rows
         new = [_row(entry, counter) for entry in session.entries(self.read + 1)]
         self.read += len(new)
@@ -94,7 +94,7 @@ def _row(entry: LogEntry, counter: Counter) -> WindowRow:
 
 
 def slide(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> ReducedWindow:
-    """Keep the newest messages that fit; the newest, or the newest call with its results, whatever its size."""
+    """Keep the newest messages that fit, and always the newest message, or the newest call with its results."""
     step = next((back for back, row in enumerate(reversed(rows), 1) if row.role != "tool"), 0)
     start, tokens = 0, sum(row.tokens for row in rows)
     while len(rows) - start > step and (tokens > budget_tokens or rows[start].role == "tool"):
@@ -104,7 +104,7 @@ def slide(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> Re
 
 
 def summarize(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> ReducedWindow:
-    """Put one summary in the place of all but the newest messages, where all do not fit."""
+    """Replace all but the newest messages by one summary if the messages exceed the budget."""
     if sum(row.tokens for row in rows) <= budget_tokens or len(rows) <= KEPT_MESSAGES:
         return ReducedWindow(rows)
     start = len(rows) - KEPT_MESSAGES
@@ -125,7 +125,7 @@ def summarize(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -
 
 
 def clear(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> ReducedWindow:
-    """Put a placeholder in the place of all but the newest tool results, where all messages do not fit."""
+    """Replace all but the newest tool results by a placeholder if the messages exceed the budget."""
     if sum(row.tokens for row in rows) <= budget_tokens:
         return ReducedWindow(rows)
     results = [at for at, row in enumerate(rows) if row.role == "tool"]
@@ -141,4 +141,4 @@ def clear(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> Re
 
 
 WAYS: dict[str, Reduce] = {"sliding window": slide, "summary": summarize, "tool results cleared": clear}
-"""By name; the first has the same budget as ours at every call."""
+"""Ways by name. The first keeps to the budget of ctxsteward's window at every call."""

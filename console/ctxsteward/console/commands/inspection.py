@@ -1,7 +1,7 @@
-"""``ctxsteward report``, ``resolve``, ``mcp``, ``audit``, ``schema``: looking at what is there, without changing it.
+"""``ctxsteward report``, ``resolve``, ``mcp``, ``audit`` and ``schema``. Only ``report --undo`` changes a session.
 
-What compactions kept and lost; originals by reference, and as tools; a request that was sent beside the envelope that
-was built, the cause of a difference first; the published JSON Schemas."""
+They show what compactions kept and lost; originals by reference, also as tools of an MCP server; how a sent request
+differs from its envelope, the cause first; and the published JSON Schemas."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def report(
 
     with open_stored(store) as opened:
         if undo:
-            stored_session(opened, name, tenant)  # raises where there is none, before it is opened for writing
+            stored_session(opened, name, tenant)  # raises if it does not exist, before it is opened for writing
             read_builder(model, budgets).show_again(opened.session(name, tenant=tenant))
         reports = _reports(opened, name, tenant)
     if as_json:
@@ -178,7 +178,7 @@ def mcp(session_id: str, store: str, tenant: str) -> None:
 
 STDIN = "-"
 MAX_KNOWN = 48
-"""So many earlier envelopes of the session, and newest ones of other sessions, are laid out again to be recognized."""
+"""Most envelopes that are rebuilt for comparison: so many of the session, and the newest of so many other sessions."""
 
 
 @click.command()
@@ -226,7 +226,7 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
 
 
 def _read(path: str) -> object:
-    """The one JSON value of the file; raises `InvalidTranscript`, `InputTooLarge`."""
+    """Return the one JSON object of the file; raise `InvalidTranscript` or `InputTooLarge`."""
     if path == STDIN:
         source = memory_input(sys.stdin.buffer.read(MAX_VALUE_BYTES + 1), "stdin")
     else:
@@ -240,7 +240,7 @@ def _read(path: str) -> object:
 
 
 def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
-    """The envelope with this address; raises `InputError` where there is none, or it is not what it was."""
+    """Return the envelope with this address; raise `InputError` if it is missing or rebuilds under another address."""
     address = envelope_address(store, "--expected", text, tenant)
     try:
         envelope = rebuild(store, address, tenant=tenant)
@@ -257,9 +257,9 @@ def _expected(store: Store, text: str, tenant: str, uri: str) -> Envelope:
 
 
 def _known(store: Store, envelope: Envelope) -> Iterator[Envelope]:
-    """Other envelopes of the store, to be recognized, read only where something differs.
+    """Yield other envelopes that the sent request may come from; each is read only when the comparison needs it.
 
-    Those of this session come newest first, then the newest one of other sessions and tenants.
+    Those of this session come first, newest first; then the newest of each other session, of all tenants.
     """
     own = SessionKey(envelope.tenant, envelope.session)
     tenants = store.journal.tenants()

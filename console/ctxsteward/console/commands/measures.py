@@ -1,4 +1,4 @@
-"""``ctxsteward evals recall``: what recall shows of the evidence for questions, on data of your own."""
+"""``ctxsteward evals recall``: measure how much evidence for questions recall shows, on data of your own."""
 
 from __future__ import annotations
 

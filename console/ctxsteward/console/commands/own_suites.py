@@ -1,6 +1,6 @@
-"""What `ctxsteward evals run` plays where SUITE is a file of the team's own, and how a run is kept and split.
+"""`ctxsteward evals run` with a suite file of the team's own; runs that are resumed, and runs in parts.
 
-Raises `InputError` for what was asked wrongly.
+Wrong options raise `InputError`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ctxsteward.evals.suites.results import Job
 from ctxsteward.schemas import InputError
 
 SHIPPED_GATES = "shipped"
-"""`--gate` without a file: the gates that the suite itself has."""
+"""Value of `--gate` without a file: the suite's own gates."""
 
 
 def is_suite_file(suite: str) -> bool:
-    """Whether a SUITE argument is a file and no name."""
+    """Return whether a SUITE argument names a file instead of a shipped suite."""
     return suite.endswith((".yaml", ".yml"))
 
 
 def own_suite(
     path: str, asked_gates: str | None, only: Sequence[str], scenarios: int | None, full: bool
 ) -> tuple[FileSuite, tuple[FileScenario, ...], Gates]:
-    """Return a file's suite, the part of it to play, and its gates; without `asked_gates` no gate is held."""
+    """Return a file's suite, its scenarios to play, and its gates (empty without `asked_gates`)."""
     if full:
         raise InputError(f"--full: {path} has the conversations that it has; leave the option out")
     file = load_suite(path)
@@ -65,7 +65,7 @@ def judge_panel(
     shard: Shard | None,
     finished: Iterable[ScenarioResult] = (),
 ) -> JudgePanel | None:
-    """The models that judge a suite, less what finished scenarios have spent; a shard has its share of bounds."""
+    """Return the models that judge a suite, or None, with the bounds that `finished` left; a shard has its share."""
     if not judges:
         return None
     asks = (ask for job in jobs if isinstance(job, FileScenario) for ask in job.asks)
@@ -85,28 +85,28 @@ def judge_panel(
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """Which part of a run is played, and where finished scenarios are kept."""
+    """The part of a run to play, and the file that keeps finished scenarios."""
 
     shard: Shard | None
     record: RunRecord | None
 
     def part(self, jobs: Sequence[Job]) -> list[Job]:
-        """The scenarios of this part, in order."""
+        """Return the scenarios of this part, in order."""
         ids = self.shard.of_ids([job.id for job in jobs]) if self.shard else {job.id for job in jobs}
         return [job for job in jobs if job.id in ids]
 
     def finished(self, suite: str, jobs: Sequence[Job]) -> list[ScenarioResult]:
-        """What an earlier run left of these."""
+        """Return results of these scenarios that an earlier run has kept."""
         return self.record.finished(suite, (job.id for job in jobs)) if self.record else []
 
     def keep(self, suite: str, scenario: ScenarioResult) -> None:
-        """Keep one that has ended."""
+        """Keep the result of a finished scenario."""
         if self.record is not None:
             self.record.keep(suite, scenario)
 
 
 def read_shard(text: str | None, resume: Path | None, forbidden: Mapping[str, object]) -> Shard | None:
-    """The part that was asked for; what is over the whole run is `forbidden` beside it, where it was given."""
+    """Return the part that `--shard` names, or None; it excludes the `forbidden` options, which need a whole run."""
     if text is None:
         return None
     shard = Shard.parse(text)

@@ -1,9 +1,9 @@
-"""``ctxsteward replay``: one build for each model call of a transcript, or a past envelope rebuilt. ``build``: the
-envelope for the next call.
+"""``ctxsteward replay`` builds once for each model call of a transcript, or rebuilds a past envelope. ``build`` builds
+the envelope for the next call.
 
-``demo`` uses it, too. A `ReplayCall` is one line of ``replay --json``. `ReplayTotals` adds calls up, beside what
-sending the whole history under the same head would have cost. Tokens are the builder's; `_ms` are milliseconds of wall
-time.
+``demo`` uses this module, too. A `ReplayCall` is one line of ``replay --json``. `ReplayTotals` adds calls up, and adds
+up the cost of sending the whole history under the same head. The builder's tokenizer counts tokens; `_ms` are
+milliseconds of wall time.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from ..terminal.transcripts import append_missing, choose_transcript, open_sessi
 
 
 class ReplayCall(BaseModel):
-    """What one model call was shown, in numbers."""
+    """Figures of the prompt of one model call."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     transcript: str
-    """Session it was replayed in."""
+    """Id of the session into which the transcript was replayed."""
     call: int
-    """1-based in the transcript."""
+    """Number of the call in the transcript, from 1."""
     turn: int
     """User turns so far."""
     prompt_tokens: int
     prefix_tokens: int
-    """Unchanged beginning, against the call before."""
+    """Tokens at the beginning of the prompt that equal those of the previous call."""
     tokens_by_section: dict[str, int]
     overflow_tokens: int
     compacted: bool
@@ -56,21 +56,21 @@ class ReplayCall(BaseModel):
     selection_ms: float
     findings: tuple[Finding, ...]
     envelope: str
-    """Address."""
+    """Address of the envelope."""
 
 
 class ReplayStep(NamedTuple):
-    """A call, its envelope, and what sending everything would have taken."""
+    """A call, its envelope, and the prompt tokens of sending the whole history instead."""
 
     call: ReplayCall
     envelope: Envelope
     full_tokens: int
-    """The same head and every message so far, whole."""
+    """Tokens of the same head and every message so far, whole."""
     full_prefix_tokens: int
 
 
 def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcript) -> Iterator[ReplayStep]:
-    """Append the transcript to an empty session, building just before each assistant message."""
+    """Append the transcript to an empty session, and yield a build just before each assistant message."""
     before: Envelope | None = None
     history_tokens = full_before = counted = 0
     for call in model_calls(transcript, builder, session):
@@ -101,7 +101,7 @@ def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcr
 
 @dataclass(slots=True)
 class ReplayTotals:
-    """Calls added up."""
+    """Totals over calls."""
 
     cache_block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
     transcripts: int = 0
@@ -110,18 +110,18 @@ class ReplayTotals:
     sent_tokens: int = 0
     full_tokens: int = 0
     sent_priced: float = 0.0
-    """With the cached prefix at a tenth."""
+    """Tokens sent, those of a cached prefix at a tenth."""
     full_priced: float = 0.0
     compactions: int = 0
     over_budget_calls: int = 0
     findings: Count[str] = field(default_factory=Count)
-    """By kind; what one transcript's calls repeat counts once."""
+    """Number of findings by kind; a finding that calls of one transcript repeat counts once."""
     build_ms: list[float] = field(default_factory=list)
     _noticed: set[tuple[str, str, str | None, str | None]] = field(default_factory=set)
 
     @classmethod
     def for_builder(cls, builder: EnvelopeBuilder) -> ReplayTotals:
-        """With the shortest prefix that the builder's model caches."""
+        """Return empty totals with the shortest prefix that the builder's model caches."""
         return cls(model_info(builder.model).cache_block_tokens) if builder.model else cls()
 
     def add(self, replayed: ReplayStep) -> None:
@@ -138,7 +138,7 @@ class ReplayTotals:
         self.notice(call.transcript, call.findings)
 
     def notice(self, transcript: str, findings: tuple[Finding, ...]) -> None:
-        """Count findings that were not seen in this transcript before."""
+        """Count the findings that this transcript has not had before."""
         for finding in findings:
             key = (transcript, finding.kind, finding.ref, finding.field)
             if key not in self._noticed:
@@ -146,13 +146,13 @@ class ReplayTotals:
                 self.findings[finding.kind] += 1
 
     def build_ms_at(self, fraction: float) -> float:
-        """The build time that this part of the calls did not exceed; 0 without calls."""
+        """Return the quantile `fraction` of the build times, in milliseconds; 0 without calls."""
         ranked = sorted(self.build_ms)
         return ranked[min(len(ranked) - 1, int(len(ranked) * fraction))] if ranked else 0.0
 
 
 def costs_table(tally: ReplayTotals) -> Table:
-    """Prompt tokens sent against the whole history, raw and with the cached prefix at its price."""
+    """Return a table of prompt tokens, sent and of the whole history, as counted and with the cached prefix at 0.1."""
     rows = (
         (name, f"{full:,.0f}", f"{sent:,.0f}", tables.change(sent, full))
         for name, full, sent in (
@@ -168,7 +168,7 @@ def costs_table(tally: ReplayTotals) -> Table:
 
 
 def tally_rows(tally: ReplayTotals) -> list[tuple[str, str]]:
-    """A replay in a few lines, each with its name."""
+    """Return a replay's totals as names and texts."""
     return [
         ("transcripts", f"{tally.transcripts:,}"),
         ("format", ", ".join(tally.formats)),
@@ -237,7 +237,7 @@ def _replay(
 ) -> None:
     tally = ReplayTotals.for_builder(builder)
     calls: list[ReplayCall] = []
-    first = next(transcripts)  # a file without a transcript leaves no store behind
+    first = next(transcripts)  # read first: a file without a transcript must create no store
     with open_uri(store) as opened, progress("replaying", shown=not as_json) as tell:
         for transcript in chain([first], transcripts):
             tally.transcripts += 1
@@ -355,7 +355,7 @@ def build(
 
 
 def _print_value(envelope: Envelope, provider: str | None, indent: int | None) -> None:
-    """Print the envelope as JSON, or the request of a provider that it becomes."""
+    """Print the envelope as JSON, or as the request of a provider."""
     if provider is None:
         print_document("envelope", envelope.document(), indent=indent)
     else:

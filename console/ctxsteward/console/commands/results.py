@@ -1,4 +1,4 @@
-"""``ctxsteward evals compare`` and ``merge``: two runs beside each other, and the parts of one put together."""
+"""``ctxsteward evals compare`` compares two runs; ``merge`` joins the parts of one run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from .own_suites import SHIPPED_GATES
 
 ALL = "all"
 FULL = 4
-"""Times the scenarios of CI."""
+"""Factor of `--full` for the number of scenarios."""
 
 
 MISSES = 3
@@ -65,7 +65,7 @@ VERDICT_COLOURS: dict[Verdict, str] = {
 
 
 def result_table(result: EvalResult, earlier: EvalResult | None) -> Table:
-    """The figures of one result with intervals and gates; a rate of things checked again and again has a second row."""
+    """Return a table of figures with intervals and gates; a rate over repeated things has a second row, each once."""
     more = ((REPEATS,) if has_repeats(result) else ()) + (("since",) if earlier else ())
     table = grid(result.suite, "value", "95 %", "gate", *more, numbers=("value",))
     for metric in result.metrics:
@@ -80,13 +80,13 @@ def result_table(result: EvalResult, earlier: EvalResult | None) -> Table:
 
 
 def miss_lines(result: EvalResult) -> list[Text]:
-    """What failed, and where: the first few of each gate."""
+    """Return lines that say what failed and where, with at most `MISSES` misses for each gate."""
     lines = [shown(f"  {id} broke off: {error}", style="red") for id, error in result.errors.items()]
     unscored: dict[str, list[str]] = {}
     for gate in result.gates:
         if gate.verdict == "unscored":
             unscored.setdefault(_COUNT.sub("", gate.why), []).append(gate.metric)
-    for why, metrics in unscored.items():  # a line a reason
+    for why, metrics in unscored.items():  # one line for each reason
         lines.append(shown(f"  {', '.join(metrics)}: {why}", style=VERDICT_COLOURS["unscored"]))
     for gate in result.gates:
         if gate.verdict in ("passed", "unscored"):
@@ -107,7 +107,7 @@ def _gate_text(gates: Sequence[GateResult]) -> Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteOutputs:
-    """Files to write."""
+    """Files into which results are written; None for a file that is not wanted."""
 
     junit: Path | None
     markdown: Path | None
@@ -115,7 +115,7 @@ class SuiteOutputs:
     history: Path | None
 
     def check(self) -> None:
-        """Refuse places that cannot be written before an hour of work is lost."""
+        """Raise `InputError` for a file that cannot be written, before the work of a long run is lost."""
         for option, path in (("--junit", self.junit), ("--markdown", self.markdown), ("--html", self.html)):
             if path is not None:
                 check_output(option, path)
@@ -123,14 +123,14 @@ class SuiteOutputs:
             check_output("--history", self.history, makes_folder=True)
 
     def recorded(self) -> Sequence[EvalResult]:
-        """The results in the history, oldest first."""
+        """Return the results in the history file, oldest first."""
         return history.read(self.history) if self.history else ()
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The files of `SuiteOutputs`, as options of a command."""
+    """Add the files of `SuiteOutputs` to a command as options."""
     file = click.Path(path_type=Path)
-    for option in (  # each is put before those that are there
+    for option in (  # the option that is added last comes first in the help
         click.option(
             "--history",
             type=file,
@@ -146,7 +146,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def report(results: Sequence[EvalResult], outputs: SuiteOutputs, *, as_json: bool) -> None:
-    """Write and print results that are there already."""
+    """Print finished results, and write them into files."""
     earlier = outputs.recorded()
     for result in results:
         print_result(result, earlier, as_json)
@@ -173,7 +173,7 @@ def print_result(result: EvalResult, earlier: Sequence[EvalResult], as_json: boo
 
 
 def exit_by(results: Sequence[EvalResult]) -> None:
-    """Exit 1 where a gate fails the run, a scenario broke off, or nothing had a figure."""
+    """Exit with 1 if a gate fails the run, a scenario broke off, or no figure could be scored."""
     if nothing_scored(results):
         what = "gate" if any(result.gates for result in results) else "figure"
         note(f"not one {what} could be scored: this run says nothing of the subject")
@@ -200,7 +200,7 @@ def conclude(results: Sequence[EvalResult]) -> None:
 
 
 def write_results(outputs: SuiteOutputs, results: Sequence[EvalResult], earlier: Sequence[EvalResult]) -> None:
-    """Write every file that can be; raises `InputError` for the first that cannot."""
+    """Write every file that can be written, then raise `InputError` for the first that could not."""
     writes: list[tuple[Path | None, Callable[[Path], None]]] = [
         (outputs.junit, lambda path: write_text(path, junit(results))),
         (outputs.markdown, lambda path: write_text(path, markdown(results, earlier))),
@@ -222,7 +222,7 @@ COLOURS = {"better": "green", "worse": "bold red", "": ""}
 
 
 def comparison_table(compared: ResultComparison) -> Table:
-    """A row a figure."""
+    """Return a table with a row for each figure."""
     numbers = ("before", "after", "differs", "p")
     table = grid(compared.suite, "before", "after", "differs", "95 %", "p", "", numbers=numbers)
     for cells in map(figure_cells, compared.figures):
@@ -232,7 +232,7 @@ def comparison_table(compared: ResultComparison) -> Table:
 
 
 def print_model_run(compared: ResultComparison, lines: Sequence[str], as_json: bool) -> None:
-    """A run with a model in the loop beside the one by rules; beside JSON on stderr, since stdout has the results."""
+    """Print how a run with a model differs from one by rules; with --json on stderr, since stdout has the results."""
     console = table_console(stderr=as_json)
     console.print(comparison_table(compared))
     for line in (*compared_runs(compared), *lines):
@@ -241,7 +241,7 @@ def print_model_run(compared: ResultComparison, lines: Sequence[str], as_json: b
 
 
 def comparison_json(compared: ResultComparison) -> dict[str, Any]:
-    """One suite as JSON values."""
+    """Return the comparison of one suite as JSON values."""
 
     def run(result: EvalResult) -> dict[str, Any]:
         names = ("product", "revision", "when", "scenarios", "reproduce")
@@ -267,8 +267,8 @@ def _metric_names(ctx: click.Context, parameter: click.Parameter, incomplete: st
 
 
 def _settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Settings of the newest result in the first file."""
-    file = ctx.params.get("before") or next(iter(ctx.args), "")  # click leaves arguments where an option is unfinished
+    """Return the settings of the newest result in the first file, for tab completion."""
+    file = ctx.params.get("before") or next(iter(ctx.args), "")  # arguments are unparsed while an option is unfinished
     try:
         *_, line = Path(file).read_text(encoding="utf-8").splitlines()
         names = json.loads(line)["setup"]
@@ -335,7 +335,7 @@ def compare(
 
 
 def held(head: RunHead, asked: str | None) -> Gates:
-    """The gates for one suite; `asked` None: none are held."""
+    """Return the gates for one suite; none if `asked` is None."""
     if asked is None:
         return {}
     if asked != SHIPPED_GATES:

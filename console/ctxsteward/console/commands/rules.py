@@ -1,4 +1,4 @@
-"""``ctxsteward evals rules``: which known rules of an environment a night learns from runs, beside two baselines."""
+"""``ctxsteward evals rules``: count the known rules of an environment that a night and two baselines learn."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""``ctxsteward run``: plays a cascade against a script or a model, and says what it cost. ``handoff``: where the work
-of a session stands, and a new session that goes on from there.
+"""``ctxsteward run`` plays a cascade against a script or a model, and prices it. ``handoff`` states how far the work of
+a session has come, and can start a new session that continues it.
 
-A model behind an address is asked only where ``--base-url`` names one. Its key is `CTXSTEWARD_API_KEY` of the
-environment, and goes over plain HTTP to this machine alone. One that structures compactions beside the run is asked
-where ``--summary-model`` names it; its key is `CTXSTEWARD_MODEL_KEY`. Tools and validators are what ``--tool`` and
-``--validator`` name, else entry points of the groups `ctxsteward.tools` and `ctxsteward.validators`, else the script's.
+Only options make ``run`` call a model. ``--base-url`` names the model that answers; its key is `CTXSTEWARD_API_KEY` of
+the environment, and goes over plain HTTP to this machine alone. ``--summary-model`` names a model that structures
+compactions in the background; its key is `CTXSTEWARD_MODEL_KEY`. Tools and validators come from ``--tool`` and
+``--validator``, else from the entry points `ctxsteward.tools` and `ctxsteward.validators`, else from the script.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatEndpoint:
-    """A model behind OpenAI's chat completions, wherever they are served."""
+    """A model behind any server of OpenAI's chat completions."""
 
     address: str
-    """Of the API: ``http://127.0.0.1:8000/v1``."""
+    """Address of the API, such as ``http://127.0.0.1:8000/v1``."""
     model: str
     key: str | None = field(default=None, repr=False)
 
@@ -94,13 +94,13 @@ class ChatEndpoint:
         return ModelAnswer(wire, counts)
 
     def ask(self, prompt: str) -> str:
-        """A reply to one prompt, as strategies of selection ask a model."""
+        """Return the model's reply to one prompt, in the form that selection strategies call."""
         request = {"messages": [{"role": "user", "content": prompt}]}
         return str(self.answer(ModelRequest("", "", None, 1, "phase", request)).message["content"] or "")
 
 
 def chat_endpoint(address: str, model: str, key: str | None) -> ChatEndpoint:
-    """The endpoint of an address, ``URL`` or ``URL#MODEL``; raises `InputError`."""
+    """Return the endpoint at ``URL`` or ``URL#MODEL``; raise `InputError` for a bad address or key."""
     place, _, named = address.partition("#")
     if "@" in place:
         raise InputError(f"--base-url: a name or password stands in it (before @); set {KEY_VARIABLE} instead")
@@ -120,7 +120,7 @@ def chat_endpoint(address: str, model: str, key: str | None) -> ChatEndpoint:
 
 
 def selecting(cascade: Cascade, endpoint: ChatEndpoint) -> Strategies:
-    """Strategies whose models are behind the endpoint: its own, and those that a `selector_model` names."""
+    """Return selection strategies whose models the endpoint serves: its own, and each `selector_model` of a phase."""
     names = [endpoint.model]
     for each in every_cascade(cascade):
         names += [name for phase in each.phases if (name := selection(each, phase).selector_model)]
@@ -128,7 +128,7 @@ def selecting(cascade: Cascade, endpoint: ChatEndpoint) -> Strategies:
 
 
 class Functions:
-    """Tools and validators by name: what was given, else entry points, else the script's."""
+    """Tools or validators by name: those of the command line, else entry points; the script may have others."""
 
     def __init__(self, option: str, given: Sequence[str], group: str) -> None:
         self._option, self._group = option, group
@@ -140,7 +140,7 @@ class Functions:
             self.named[name] = self._checked(name, named_object(option, path))
 
     def find(self, name: str) -> Callable[..., object] | None:
-        """The function of this name; None: nobody has it."""
+        """Return the function of this name, or None."""
         if name not in self.named:
             for point in entry_points(group=self._group, name=name):
                 self.named[name] = self._checked(name, point.load())
@@ -214,7 +214,7 @@ def run(
     if (script is None) == (base_url is None):
         raise InputError("run: say who answers: --script FILE, or --base-url URL")
     if record is not None:
-        record.open("a", encoding="utf-8").close()  # before anybody is asked
+        record.open("a", encoding="utf-8").close()  # raises before any model call
     recorded, replies = recorded_of(load_tree(file)), None if script is None else load_script(script)
     cascade = recorded.cascade
     asked = read_builder(model, budgets)
@@ -235,11 +235,11 @@ def run(
     tool_names = [name for phase in phases if phase.tackle != MANIFEST for name in phase.tackle]
     named = {name: functions.find(name) for name in (*functions.named, *tool_names)}
     for tool, function in named.items():
-        tool_schema(tool, function)  # refused before anybody is asked
+        tool_schema(tool, function)  # raises before any model call
     _check_functions(cascade, replies, named, judges)
     name = run_id or re.sub(r"[^\w.-]", "-", cascade.cascade_id)[:100]
     read, spending = read_budgets(budgets), SpendingLedger()
-    summaries: dict[str, Any] = {}  # what builders are given so that a model structures compactions
+    summaries: dict[str, Any] = {}  # builder arguments with which a model structures compactions
     if summary_model is not None:
         key = os.environ.get(SUMMARY_KEY_VARIABLE) or None
         writer = ModelSummarizer(GovernedModel(model_at(summary_model, key), spending=spending), sections=True)
@@ -289,7 +289,7 @@ def run(
 
 
 def end_document(end: RunEnd) -> dict[str, Any]:
-    """A run's end with stable keys."""
+    """Return a run's end as JSON values with stable keys."""
     return {
         "run": end.run,
         "status": end.status,
@@ -304,7 +304,7 @@ def end_document(end: RunEnd) -> dict[str, Any]:
 def _check_functions(
     cascade: Cascade, replies: ModelScript | None, tools: Mapping[str, object], judges: Functions
 ) -> None:
-    """Refuse before the first call what would stop the run in its midst."""
+    """Raise `InputError` before the first call if a tool or validator without a function would stop the run later."""
     validators = [
         (phase.name, name)
         for each in every_cascade(cascade)
@@ -418,7 +418,7 @@ def handoff(
 
 
 def git_workspace(folder: Path) -> Workspace:
-    """What git says of a folder; empty where it is under no version control."""
+    """Return git's branch, head and changed files of a folder; empty if it is not under version control."""
     branch = _git(folder, "rev-parse", "--abbrev-ref", "HEAD")
     if branch is None:
         return Workspace()
@@ -429,7 +429,7 @@ def git_workspace(folder: Path) -> Workspace:
         if len(row) > 3:
             (created if row[:2] == "??" or "A" in row[:2] else modified).append(row[3:])
             if "R" in row[:2]:
-                next(rows, None)  # the name it had
+                next(rows, None)  # skip the old name of a renamed file
     return Workspace(
         branch.strip(), (_git(folder, "rev-parse", "HEAD") or "").strip() or None, tuple(modified), tuple(created)
     )

@@ -1,7 +1,7 @@
-"""``ctxsteward serve``: the JSON API and the pages over HTTP, and the tokens of a service.
+"""``ctxsteward serve``: serve the JSON API and the pages over HTTP, and manage the service's tokens.
 
-Without tokens it is for one user of this machine: it listens on the loopback alone. The modules of the service need the
-extra `console` and are imported when it starts.
+Without tokens the service is for one user of this machine, and listens on the loopback alone. The modules of the
+service need the extra `console` and are imported when it starts.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def serve(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address.
+    """Return whether only this machine can reach an address.
 
     >>> [is_loopback(host) for host in ("127.0.0.1", "localhost", "::1", "0.0.0.0", "example.org")]
     [True, True, True, False, False]
@@ -179,7 +179,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    # With its protocol named, unlike `create_server`: asyncio sends small packets at once on such sockets alone.
+    # The protocol is named, unlike in `create_server`: asyncio sends small packets at once only on such sockets.
     listening = socket.socket(
         socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP
     )
@@ -195,13 +195,13 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _demo_evals() -> Path:
-    """The shipped history of an eval suite."""
+    """Return the path of the shipped eval history."""
     return Path(str(files("ctxsteward.console").joinpath("data", "demo-evals.jsonl")))
 
 
 @contextmanager
 def _demo_store(tenant: str) -> Iterator[Store]:
-    """A store with the shipped demo in it: a session, versions of a profile, a night, and a change that waits."""
+    """Yield a store with the shipped demo: a session, versions of a profile, a night, a change that needs approval."""
     from .demo import load_shipped, make_builder, replay_shipped
 
     with TemporaryDirectory(prefix="ctxsteward-demo-") as folder:

@@ -1,7 +1,7 @@
-"""``ctxsteward store``: is a store whole, what of it is garbage, what is in it, and forgetting.
+"""``ctxsteward store``: check a store, remove its garbage, list and count its contents, and forget.
 
-Exit codes: 1 where `fsck` finds damage, or `forget` leaves something; 2 for bad input and for a store that is not there
-or does not answer.
+Exit codes: 1 if `fsck` finds damage, `ls` a log that it cannot read, or `forget` leaves something; 2 for bad input, and
+for a store that does not exist or does not answer.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def forget(
     ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
     with open_stored(store, cards=cards_uri) as opened:
         if cards_uri is not None:
-            open_cards(cards_uri, must_exist=True).close()  # raises before anything is gone
+            open_cards(cards_uri, must_exist=True).close()  # raises before anything is erased
         done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=ordered_at)
     if receipt is not None:
         write_text(receipt, done.receipt)
@@ -106,7 +106,7 @@ def verify_receipt(file: Path, key: str | None, as_json: bool) -> None:
 
 
 def _show(done: Erasure) -> None:
-    """What an erasure has done, and what is out of its reach."""
+    """Print what an erasure has done, and which copies are out of its reach."""
     what = f"principal {done.principal}" if done.principal is not None else f"session {done.session}"
     forks = f" and {len(done.forks)} forks of it"
     where = f" in {len(done.sessions)} sessions" if done.principal is not None else forks
@@ -123,7 +123,7 @@ def _show(done: Erasure) -> None:
 
 
 def _left(done: Erasure) -> str:
-    """The first thing that an erasure has left."""
+    """Return the first thing that an erasure has left."""
     return str(done.findings[0].field) if done.findings else next(row.place for row in done.places if row.after)
 
 
@@ -265,7 +265,7 @@ store.add_command(verify_receipt)
 
 
 def read_grace(text: str) -> int:
-    """Seconds of ``90s``, ``45m``, ``24h``, ``7d``; raises `InputError`."""
+    """Return the seconds of ``90s``, ``45m``, ``24h`` or ``7d``; raise `InputError` for any other form."""
     found = _GRACE.fullmatch(text)
     if found is None:
         raise InputError(f"--grace {text}: not a time; write a number and s, m, h or d, such as 24h")

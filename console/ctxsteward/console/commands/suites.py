@@ -1,7 +1,7 @@
-"""``ctxsteward evals list`` and ``run``: long-horizon suites, held to gates.
+"""``ctxsteward evals run``: play long-horizon suites, and hold them to gates.
 
-A run is played over processes, judged, written, and compared with the run before. Raises `InputError` before anything
-is played for whatever was asked wrongly.
+A run plays scenarios in several processes, judges them, writes the results, and compares them with the previous run.
+Wrong options raise `InputError` before anything is played.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ from .results import (
 
 ALL = "all"
 FULL = 4
-"""Times the scenarios of CI."""
+"""Factor of `--full` for the number of scenarios."""
 JUDGE_KEY_VARIABLE = "CTXSTEWARD_JUDGE_KEY"
-"""Environment variable with the key of the endpoint that judges."""
+"""Environment variable with the key of the judging endpoint."""
 MODEL_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"
-"""The same of the endpoint that summarizes and selects."""
+"""Environment variable with the key of the endpoint that summarizes and selects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteOptions:
-    """What is to be run."""
+    """Options of a run."""
 
     suite: str
     gates: str | None
-    """None: no gates; ``shipped``, or a file."""
+    """``shipped``, or a file of gates, or None to hold no gates."""
     split: Split
     scenarios: int | None
     full: bool
@@ -79,7 +79,7 @@ class SuiteOptions:
     revision: str | None
     setup: Setup
     given: tuple[str, ...]
-    """Options that shaped the setup, as they were written."""
+    """Options that shaped the setup, as the user wrote them."""
     judges: tuple[ModelJudge, ...] = ()
     shard: Shard | None = None
     resume: Path | None = None
@@ -90,7 +90,7 @@ class SuiteOptions:
 def read_setup(
     model: str | None, budgets: Sequence[str], summarizer: str, profile: str | None, subject: str = OURS
 ) -> Setup:
-    """Who is judged, with model, budgets, summarizer and profile; raises `InputError` for an unknown name."""
+    """Return a setup of subject, model, budgets, summarizer and profile; raise `InputError` for an unknown name."""
     governed = read_profile(profile)
     setup = Setup(
         subject=subject_named(subject),
@@ -109,7 +109,7 @@ def read_setup(
 
 
 def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> list[EvalResult]:
-    """Run what was asked, write and print what came of it."""
+    """Run the chosen suites, print and write their results."""
     chosen = [one for one in chosen_suites(asked) if one.jobs]
     outputs.check()
     record = RunRecord.open(asked.resume, [each.head(asked) for each in chosen]) if asked.resume else None
@@ -123,7 +123,7 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
                 continue
             plain = _played(one, jobs, run, asked, tell) if asked.model_run else None
             with_model = asked
-            if asked.model_run is not None:  # it is in the loop of this suite, in one process
+            if asked.model_run is not None:  # one process, so that the bound on dollars counts all calls
                 with_model = replace(asked, setup=asked.model_run.setup(asked.setup, one.suite.name), workers=1)
             result = _played(one, jobs, run, with_model, tell)
             results.append(result)
@@ -141,16 +141,16 @@ def run_suites(asked: SuiteOptions, outputs: SuiteOutputs, *, as_json: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class ChosenSuite:
-    """A suite that is to be run: all scenarios that were asked for, and its gates."""
+    """A suite to run, with all of its chosen scenarios, and its gates."""
 
     suite: EvalSuite
     jobs: Sequence[Job]
     gates: Gates
     file: FileSuite | None = None
-    """None for a shipped suite."""
+    """File of the suite; None for a shipped suite."""
 
     def head(self, asked: SuiteOptions) -> RunHead:
-        """What a record says of it."""
+        """Return the head of this suite's run record."""
         content, gates = (self.file.digest, self.file.gates) if self.file else ("", {})
         return run_head(
             self.suite,
@@ -165,12 +165,12 @@ class ChosenSuite:
 
 
 def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
-    """What was asked for; each is there, with what it needs, before any is played."""
+    """Return the suites to run; raise `InputError` before any is played if one is unknown or lacks what it needs."""
     if is_suite_file(asked.suite):
         if asked.split != "ci":
             raise InputError(f"{asked.suite} has the conversations that it has: leave out --split")
         file, jobs, gates = own_suite(asked.suite, asked.gates, asked.only, asked.scenarios, asked.full)
-        judge_panel(file, jobs, asked.judges, asked.setup, asked.shard)  # refuses judges without an ask
+        judge_panel(file, jobs, asked.judges, asked.setup, asked.shard)  # raises if no ask is for a model
         return [ChosenSuite(file.eval_suite, jobs, gates, file)]
     if asked.judges:
         raise InputError(f"--judge-model: {asked.suite} is judged by code alone; a suite file has asks for models")
@@ -183,7 +183,7 @@ def chosen_suites(asked: SuiteOptions) -> list[ChosenSuite]:
 
 
 def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
-    """The scenarios of one suite that were asked for; raises `InputError` for the id of another suite's scenario."""
+    """Return the chosen scenarios of one suite; raise `InputError` if `--only` names a scenario outside of SUITE."""
     if asked.only:
         only = [Draw.parse(id) for id in asked.only]
         for draw in only:
@@ -197,7 +197,7 @@ def drawn_for(asked: SuiteOptions, name: str) -> tuple[Draw, ...]:
 
 
 def _gates(asked: str | None, names: Sequence[str]) -> Mapping[str, Gates]:
-    """The gates by suite; those of the suites that will run are over figures that these have."""
+    """Return the gates by suite; raise `InputError` if a suite to run lacks a figure that its gates name."""
     if asked is None:
         return {}
     gates_by_suite = gates.shipped_gates() if asked == "shipped" else gates.load_gates(Path(asked))
@@ -388,7 +388,7 @@ def _model_run(
     summarizer: str,
     resume: Path | None,
 ) -> ModelRun | None:
-    """The model in the loop; raises `InputError` for options that do not go with it, or go with nothing else."""
+    """Return the model of `--model-url`, or None; raise `InputError` for options that exclude it or need it."""
     if named is None:
         for option, given in (("--model-price", price), ("--max-cost", max_cost)):
             if given is not None:
@@ -403,7 +403,7 @@ def _model_run(
 
 
 def _repeating(setup: Setup, judges: Sequence[ModelJudge], repeat: int) -> Setup:
-    """The setup with its judges, and with how often it is played; told where nothing in it varies."""
+    """Return the setup with its judges and repeats; if nothing in it varies, print a note and play once."""
     setup = replace(setup, judges=tuple(f"{model.name} (prompt {PROMPT_VERSION})" for model in judges))
     if repeat > 1 and not (setup.may_vary or setup.judges):
         note(f"--repeat {repeat}: nothing varies here, every playing is the same; each scenario is played once")
@@ -414,7 +414,7 @@ def _repeating(setup: Setup, judges: Sequence[ModelJudge], repeat: int) -> Setup
 def _given(
     model: str | None, budgets: tuple[str, ...], summarizer: str, profile: str | None, subject: str
 ) -> tuple[str, ...]:
-    """The options that a command to make a result again repeats."""
+    """Return the options that a command needs to reproduce a result."""
     options = [f"--budget {budget}" for budget in budgets]
     if subject != OURS:
         options.append(f"--subject {subject}")

@@ -1,4 +1,4 @@
-"""``ctxsteward evals survival``: what windows still show of what was said long ago, beside trivial strategies."""
+"""``ctxsteward evals survival``: measure how many early statements windows still show, against simple strategies."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _budget(row: SurvivalRow) -> str:
 
 
 def _strategies(rows: Sequence[SurvivalRow]) -> list[list[str]]:
-    """Return a line for each strategy of one kind."""
+    """Return a table row for each strategy, from the rows of one kind."""
     lines: dict[str, list[str]] = {}
     for row in rows:
         stale = f" / {row.stale_alone}" if row.updates else ""
@@ -100,7 +100,7 @@ def _strategies(rows: Sequence[SurvivalRow]) -> list[list[str]]:
 
 
 def _builds(rows: Sequence[SurvivalRow]) -> list[list[str]]:
-    """Return lines about our own builds of one kind."""
+    """Return table rows about our builds, from the rows of one kind."""
     ours = [row for row in rows if row.strategy == OURS]
     return [
         ["compactions per user turn", *(f"{row.compactions / row.user_turns:.2f}" for row in ours)],

@@ -1,4 +1,4 @@
-"""``ctxsteward try``: what several budgets save, show and hide on a user's own transcripts, on one page."""
+"""``ctxsteward try``: show what several budgets save, show and hide on a user's own transcripts, on one page."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def try_(
     for skipped in trial.skipped:
         note(f"left out: {skipped.why if skipped.path in skipped.why else f'{skipped.path}: {skipped.why}'}")
     print_json(trial.document()) if as_json else _print(trial)
-    if html is not None:  # last: a file that cannot be written costs no figures
+    if html is not None:  # last, so that the figures are printed even if the file cannot be written
         write_text(html, page(trial))
         note(f"{html}: the page is written; open it in a browser")
 
@@ -74,7 +74,7 @@ def _print(trial: Trial) -> None:
 
 
 def heading(trial: Trial) -> str:
-    """Return what was tried, in a sentence."""
+    """Return a few words about the transcripts, the model and its price."""
     formats = ", ".join(f"{count:,} {name}" for name, count in trial.formats.items())
     price = trial.dollars_per_million
     cost = f"${price:g} for a million prompt tokens" if price is not None else "no price known; --price names it"
@@ -87,7 +87,7 @@ def heading(trial: Trial) -> str:
 
 
 def unseen_title(trial: Trial) -> str:
-    """Return what the list of unseen values is."""
+    """Return the title of the list of unseen values."""
     count = len(trial.chosen.bill.values_unseen)
     return f"Used by a reply and not in its prompt at {trial.chosen.dynamic_tokens:,} tokens ({count:,}, for example):"
 
@@ -103,7 +103,7 @@ COLUMNS: dict[str, str] = {
     "asked": "early statements in the prompt at the end, and brought back when asked for",
     "unseen": "values that replies used and their prompts did not show",
 }
-"""What each column says."""
+"""Meaning of each column, for the legend."""
 
 
 def columns_of(trial: Trial) -> dict[str, str]:
@@ -141,7 +141,7 @@ def _of_bill(trial: Trial, bill: Bill) -> dict[str, str]:
 
 
 def _rounded(tokens: float) -> str:
-    """Return three digits of a large number.
+    """Return a number with three digits and a unit.
 
     >>> _rounded(1_187_605), _rounded(52_530), _rounded(812)
     ('1.19M', '52.5k', '812')
@@ -153,7 +153,7 @@ def _rounded(tokens: float) -> str:
 
 
 def legend(trial: Trial) -> list[str]:
-    """Return what the columns say, a line each, with what became of the originals."""
+    """Return a line about each column; the line about losses says whether all originals resolve."""
     originals = sum(row.originals for row in trial.budgets)
     unresolved = sum(row.unresolved for row in trial.budgets)
     resolve = (

@@ -1,7 +1,7 @@
-"""``ctxsteward view``: see what model calls were shown, as a grid in the terminal or as a folder of pages.
+"""``ctxsteward view``: show the prompts of model calls, as a grid in the terminal or as a folder of pages.
 
-The grid has a cell for each two-hundredth of what the prompt may take, coloured by source (a letter where there is no
-colour), and beside it the tokens of each. ``context --grid SESSION`` shows the same of the newest call.
+Each of the grid's 200 cells is 1/200 of the tokens that the prompt may take, coloured by source (with a letter instead
+on a terminal without colours); a legend lists each source's tokens. ``context --grid SESSION`` shows the newest call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LOOKS = {
     "live": ("L", "#5aa469"),
     "notes": ("N", "#b56576"),
 }
-"""A letter and a colour of each source; the pages have the same colours."""
+"""Letter and colour of each source; the pages use the same colours."""
 NAMES = {
     "tools": "tool schemas",
     "system": "persona, policies",
@@ -122,7 +122,7 @@ def view(
 def print_call(
     session: str, number: int | None, price: float | None, *, as_json: bool, store: str, tenant: str
 ) -> None:
-    """One call of a session as a grid, or as JSON."""
+    """Print one call of a session as a grid, or as JSON."""
     with open_stored(store) as opened:
         stored_session(opened, session, tenant)
         shown_call = inspect_call(opened, session, number or 0, tenant=tenant)
@@ -152,12 +152,12 @@ def _print(console: Console, shown_call: CallView, price: float | None) -> None:
 
 
 def _tokens(shown_call: CallView) -> dict[str, int]:
-    """By source, in the order of the prompt."""
+    """Return the tokens by source, in the order of the prompt."""
     return {source: getattr(shown_call.call, f"{source}_tokens") for source in SOURCES}
 
 
 def _rows(console: Console, shown_call: CallView) -> Iterator[Text]:
-    """The cells, row by row; a source with any tokens has at least the half of one."""
+    """Yield the rows of cells; each source with tokens gets at least one cell while the grid has room."""
     cells: list[tuple[str, str]] = []
     most = max(shown_call.call.limit_tokens, shown_call.call.prompt_tokens) or 1
     is_coloured = console.is_terminal and console.color_system is not None and unicode_console(console)

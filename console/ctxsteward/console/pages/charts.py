@@ -1,8 +1,8 @@
-"""Plots as inline SVG; the same bytes for the same figures.
+"""Plots as inline SVG. The same figures give the same bytes.
 
-Every value is escaped where a template puts it in; markup goes in as `Markup`.
-Lengths are SVG user units. Colours are classes that the page's style sheet sets, for light and dark, as the reader has
-it. Source: SVG 1.1 (W3C).
+Templates escape every value except `Markup`.
+Lengths are SVG user units. Colours are CSS classes; the page's style sheet defines them for light and dark mode.
+Source: SVG 1.1 (W3C).
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ COLOURS = 7
 
 
 class Bar(NamedTuple):
-    """A row: its name and its parts, stacked."""
+    """One bar of a chart: its name, and the parts that are stacked in it."""
 
     name: str
     parts: tuple[int, ...]
 
 
 class Series(NamedTuple):
-    """A line over nights; None where there is no figure."""
+    """One line over nights; None for a night without a figure."""
 
     name: str
     values: tuple[float | None, ...]
 
 
 Shape = Mapping[str, Any]
-"""A box, label, rule, dot or path, with its class and its place."""
+"""A box, label, rule, dot or path, with its CSS class and position."""
 
 
 def shape(name: Literal["box", "label", "rule", "dot", "path"], kind: str, **place: Any) -> Shape:
-    """One shape, as the template draws it."""
+    """Return one shape in the form that the template draws."""
     return {"said": "", "anchor": "start", "radius": 3, "name": name, "kind": kind, **place}
 
 
 def drawing(said: str, width: int, height: int, shapes: Sequence[Shape], kind: str = "") -> Markup:
-    """A picture of these shapes, in their order; `said` is what a reader who sees no pictures is told."""
+    """Return an SVG of these shapes, in their order; `said` is its alternative text for screen readers."""
     return Markup(render("drawing.svg.j2", said=said, width=width, height=height, shapes=shapes, kind=kind))
 
 
 def bars(title: str, rows: Sequence[Bar], parts: Sequence[str] = ()) -> Markup:
-    """Horizontal bars, one below the other; `parts` name the colours where there are several."""
+    """Return horizontal bars, one below the other; `parts` are the names of the colours, if there are several."""
     shown = rows[:MAX_ROWS]
     if not shown:
         return _nothing(title)
@@ -65,7 +65,7 @@ def bars(title: str, rows: Sequence[Bar], parts: Sequence[str] = ()) -> Markup:
 def lines(
     title: str, series: Sequence[Series], nights: Sequence[str], *, top: float = 1.0, percent: bool = True
 ) -> Markup:
-    """Lines over nights, from 0 to `top`; a night without a figure is a gap."""
+    """Return lines over nights, from 0 to `top`; a night without a figure is a gap."""
     drawn = [line for line in series if any(value is not None for value in line.values)]
     if not drawn or not nights:
         return _nothing(title)
@@ -78,7 +78,7 @@ def lines(
 
 
 def counted(counts: Mapping[str, int]) -> list[Bar]:
-    """A bar for each count, the longest first."""
+    """Return a bar for each count, the longest first."""
     return [Bar(name, (number,)) for name, number in sorted(counts.items(), key=lambda bar: (-bar[1], bar[0]))]
 
 
@@ -104,7 +104,7 @@ def _axes(nights: Sequence[str], top: float, percent: bool) -> Iterator[Shape]:
 
 
 def _line(series: Series, top: float, colour: str) -> Iterator[Shape]:
-    """Runs of known figures, and a point on each."""
+    """Yield a path for each run of nights with figures, and a dot for each figure."""
     runs: list[list[tuple[float, float]]] = [[]]
     dots = []
     for at, value in enumerate(series.values):

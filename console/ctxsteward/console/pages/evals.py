@@ -31,22 +31,22 @@ FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
 
 def page(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> str:
-    """The page as one file; the same bytes for the same results."""
+    """Return the page as one HTML text; the same results give the same bytes."""
     return render("evals.html.j2", title="Context evals", **contents(results, history))
 
 
 def history_contents(path: Path | None) -> dict[str, Any]:
-    """The newest result of each suite in a history, beside the ones before; None: there is none."""
+    """Return the page's values for the newest result of each suite in a history file; empty if `path` is None."""
     results = () if path is None else read(path, "name another history")
     return contents(tuple({result.suite: result for result in results}.values()), results)
 
 
 def contents(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> dict[str, Any]:
-    """What the page shows, for a template; the results may stand in the history, too."""
+    """Return the values of the page's template; `history` may contain `results`."""
     history = (*history, *(result for result in results if not any(result is each for each in history)))
     gates = [gate for result in results for gate in result.gates]
     plots: list[tuple[str, Markup]] = []
-    figures = []  # what the plots show, as tables: days, and a row a rate
+    figures = []  # the plots' figures as tables: the days, and one row for each rate
     for result in results:
         days, rates = _trends(result, history)
         plots.append((result.suite, lines("Rates", [Series(*rate) for rate in rates.items()], days)))
@@ -108,7 +108,7 @@ def _suite(result: EvalResult, history: Sequence[EvalResult]) -> dict[str, Any]:
 
 
 def _forest(metric: MetricResult, gates: Sequence[GateResult]) -> Markup | str:
-    """A rate's interval on the line from 0 to 1, with the bounds of its gates."""
+    """Return a plot of a rate's interval between 0 and 1, with the bounds of its gates; empty for other kinds."""
     if metric.kind != "rate" or metric.value is None:
         return ""
     middle, scale = FOREST_HEIGHT / 2, FOREST_WIDTH - 12
@@ -141,7 +141,7 @@ def _failures(result: EvalResult) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _trends(result: EvalResult, history: Sequence[EvalResult]) -> tuple[list[str], dict[str, tuple[float | None, ...]]]:
-    """Days of the suite's runs, and by name the values of rates that have a gate, or of all where none has."""
+    """Return the days of the suite's runs, and its rates' values by name: rates with a gate, or all if none has one."""
     runs = trend(history, result)
     gated = {gate.metric for gate in result.gates}
     rates = [one.name for one in result.metrics if one.kind == "rate" and (one.name in gated or not gated)]

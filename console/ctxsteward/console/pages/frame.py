@@ -1,15 +1,15 @@
-"""The frame of the pages: where they lie, how they lead to each other, their language, and what may stand in them.
+"""The frame of the pages: their addresses, links, languages, texts and templates.
 
 A `Place` names a page. `Frame.href` is the one function that makes links: live pages have paths such as
-``/sessions/ID/calls/12``, static ones are files beside each other, ``en/sessions/ID/call-12.html``. A new page is a row
-of `ROUTES`; a page that is not written has no link, and its text stands there alone.
+``/sessions/ID/calls/12``, static ones are files such as ``en/sessions/ID/call-12.html``. A new page needs a row in
+`ROUTES`. A link to a page that is not written becomes its text alone.
 
-Texts of the frame come from ``texts.yaml``, every one in each of `LANGUAGES`. Texts of sessions are nobody's: Jinja
-escapes them, and `seen` writes out what has no shape of its own or turns the direction of writing, so that what a
-reader sees is what is there. Pages hold no inline script and no inline style, load nothing from elsewhere, and work
-without script; `POLICY` says so to the browser. The same values give the same bytes.
+Texts of the frame come from ``texts.yaml``, each in every one of `LANGUAGES`. Texts of sessions are not trusted: Jinja
+escapes them, and `seen` writes out characters that are invisible or change the direction of writing, so that a reader
+sees every character. Pages have no inline script and no inline style, load nothing from other hosts, and work
+without script; `POLICY` makes the browser enforce this. The same values give the same bytes.
 
-Raises `InputError` for a language that is none. Sources: CSP level 3 (W3C), UAX #9 (directional formatting characters).
+An unknown language raises `InputError`. Sources: CSP level 3 (W3C), UAX #9 (directional formatting characters).
 """
 
 from __future__ import annotations
@@ -31,44 +31,44 @@ from ctxsteward.schemas import InputError
 from ctxsteward.store.names import part_of
 
 LANGUAGES = ("en", "zh")
-"""By their tags; the first is what a reader gets who asks for none."""
+"""Language tags; the first is the default."""
 NAMES = {"en": "English", "zh": "中文"}
 POLICY = "default-src 'self'; style-src 'self'; img-src 'self' data:"
 ASSETS = ("pages.css", "pages.js", "context-meter.js", "icon.svg", "htmx.min.js", "htmx.LICENSE.txt")
+"""Files that pages load. Only live pages load htmx, which is shipped as its authors publish it."""
 TABS = ("sessions", "steward", "evals")
-"""What pages load, from beside them. htmx serves live pages alone, and is here as its authors publish it."""
 
 Mode = Literal["live", "static"]
 
 
 class Place(NamedTuple):
-    """A page, or a place on it."""
+    """A page, or an anchor on a page."""
 
     name: str
-    """One of `ROUTES`."""
+    """Name of a route in `ROUTES`."""
     session: str = ""
-    """Its id; of a page of the steward, the name of the profile."""
+    """Id of the session; for pages of the steward, name of the profile."""
     number: int = 0
-    """Of a call, a message or a version."""
+    """Number of the call, message or version."""
     since: int = 0
-    """Of the earlier call or version of a comparison."""
+    """Number of the earlier call or version in a comparison."""
     page: int = 1
     query: tuple[tuple[str, str], ...] = ()
-    """What a live page is asked for; a static one has no answer."""
+    """Query of a live page; static pages ignore it."""
     anchor: str = ""
 
     @property
     def bare(self) -> Place:
-        """The page without the place on it."""
+        """The same page without query and anchor."""
         return self._replace(query=(), anchor="")
 
 
 class Route(NamedTuple):
-    """Where pages of a name lie; ``{session}``, ``{number}`` and ``{since}`` are filled in."""
+    """Patterns of a page's addresses; ``{session}``, ``{number}`` and ``{since}`` are filled in."""
 
     live: str
     static: str
-    """Without its ending; pages after the first have ``-2`` and so on behind it."""
+    """Path without ``.html``; later pages of a listing append ``-2`` and so on."""
 
 
 ROUTES: dict[str, Route] = {
@@ -86,12 +86,12 @@ ROUTES: dict[str, Route] = {
     "version": Route("steward/{session}/versions/{number}/since/{since}", "steward/{session}/version-{since}-{number}"),
     "widget": Route("widget", "widget"),
 }
-"""By name."""
+"""Routes by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """What is around one page."""
+    """The surroundings of one page: links, texts, language."""
 
     at: Place
     language: str = LANGUAGES[0]
@@ -99,9 +99,9 @@ class Frame:
     root: str = ""
     """Path under which live pages are mounted, without a slash at its end."""
     tabs: tuple[Place, ...] = tuple(map(Place, TABS))
-    """What the bar at the top leads to."""
+    """Pages that the bar at the top links to."""
     written: frozenset[Place] | None = None
-    """The places that have a page; None: all."""
+    """Places that have a page, or None if all have one."""
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
@@ -110,7 +110,7 @@ class Frame:
             )
 
     def href(self, place: Place, language: str = "") -> str:
-        """The link to a place; empty where that has no page."""
+        """Return the link to a place, or an empty text if it has no page."""
         language = language or self.language
         if self.written is not None and place.bare not in self.written:
             return ""
@@ -124,37 +124,37 @@ class Frame:
         return f"{link}#{quote(place.anchor)}" if place.anchor else link
 
     def asset(self, name: str) -> str:
-        """The link to one of `ASSETS`."""
+        """Return the link to one of `ASSETS`."""
         if self.mode == "live":
             return f"{self.root}/assets/{name}"
         return relpath(f"assets/{name}", dirname(static_path(self.at, self.language)))
 
     def text(self, key: str, **values: object) -> str:
-        """The text of this key in the frame's language, with its values filled in; numbers have their commas."""
+        """Return the text of this key in the frame's language; values are filled in, whole numbers with commas."""
         return _filled_in(key, self.language, values)
 
     @property
     def tab(self) -> str:
-        """Which of the tabs this page is under."""
+        """Name of the tab that this page belongs to."""
         return "steward" if self.at.name in ("profile", "version") else "sessions" if self.at.session else self.at.name
 
     def moved(self, at: Place) -> Frame:
-        """The same around another page."""
+        """Return this frame for another page."""
         return replace(self, at=at)
 
     def page(self, template: str, **values: Any) -> str:
-        """A whole page out of this template, which extends ``base.html.j2``; `f` is the frame there, `t` its texts."""
+        """Render a page from a template that extends ``base.html.j2``; there, `f` is the frame and `t` its texts."""
         return render(template, f=self, t=self.text, languages=NAMES, policy=POLICY, **values)
 
 
 def _filled_in(key: str, language: str, values: Mapping[str, object]) -> str:
-    """A page that is one file by itself has no frame, and is in the first language."""
+    """Return a text of `texts` with its values filled in; a page without a frame is in the first language."""
     shown = {name: f"{value:,}" if isinstance(value, int) else value for name, value in values.items()}
     return texts()[key][language].format_map(shown)
 
 
 def static_path(place: Place, language: str) -> str:
-    """The file of a place, below the folder of all of them."""
+    """Return the file of a place, relative to the folder of the pages."""
     page = f"-{place.page}" if place.page > 1 else ""
     return f"{language}/{_filled(ROUTES[place.name].static, place, part_of(place.session))}{page}.html"
 
@@ -164,7 +164,7 @@ def _filled(pattern: str, place: Place, session: str) -> str:
 
 
 def place_of(path: str, asked: Mapping[str, str]) -> Place | None:
-    """The place that a live path names, below where pages are mounted; None: it is no page.
+    """Return the place that a live path, relative to `Frame.root`, names; None if it names no page.
 
     >>> place_of("sessions/trip-42/calls/3", {"page": "2", "q": "hana"})
     Place(name='call', session='trip-42', number=3, since=0, page=2, query=(('q', 'hana'),), anchor='')
@@ -202,7 +202,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 @cache
 def texts() -> dict[str, dict[str, str]]:
-    """Every text of the frame, by key and language."""
+    """Return every text of the frame, by key and language."""
     read = YAML(typ="safe").load((files(__package__) / "texts.yaml").read_text(encoding="utf-8"))
     return {key: dict(zip(LANGUAGES, both, strict=True)) for key, both in read.items()}
 
@@ -213,12 +213,12 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-"""Controls but tab and line feed, directional formatting, what has no width (not the joiners of scripts and emoji),
-lone surrogates."""
+"""Matches control characters except tab and line feed, directional formatting, characters without width (except the
+joiners of scripts and emoji), and lone surrogates."""
 
 
 def seen(text: object) -> Markup:
-    """A text of anybody's, escaped; what a reader could not see is written out.
+    """Escape an untrusted text, and write out its invisible characters in a marked span.
 
     >>> print(seen("pay \\u202e<b>"))
     pay <span class="unseen">\\u202e</span>&lt;b&gt;
@@ -234,32 +234,32 @@ def seen(text: object) -> Markup:
 
 
 def plain(text: object) -> str:
-    """The same for an attribute or a title: what could not be seen is written out, and nothing is marked."""
+    """Write out the invisible characters of a text for an attribute or a title, without markup."""
     return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), str(text))
 
 
 def _ordinal(ref: str) -> int:
-    """Of the message that a reference names; 0: it names none."""
+    """Return the ordinal of the message that a reference names, or 0."""
     match = re.match(r"§([1-9]\d{0,11})(?:\.\d+(?:-\d+)?)?$", ref, re.ASCII)
     return int(match[1]) if match else 0
 
 
 MESSAGES, CALLS = 50, 200
-"""Messages of a session, and calls, on one page."""
+"""Number of a session's messages, and of its calls, on one page."""
 
 
 def page_of_message(ordinal: int) -> int:
-    """The page of the log that has this message."""
+    """Return the page of the log that shows this message."""
     return (ordinal - 1) // MESSAGES + 1
 
 
 def page_of_call(number: int, count: int, size: int = CALLS) -> int:
-    """The page of the timeline that has this call of so many; page 1 has the newest."""
+    """Return the page of the timeline that shows this one of `count` calls; page 1 shows the newest."""
     return (count - number) // size + 1
 
 
 def window(numbers: int, at: int, beside: int = 3) -> Sequence[int]:
-    """Numbers for a bar of pages: the first, the last, and those beside this one; 0 stands for pages left out."""
+    """Return the page numbers for a pager: the first, the last, and those near `at`; 0 marks omitted pages."""
     named = sorted({1, numbers, *range(max(1, at - beside), min(numbers, at + beside) + 1)})
     bar: list[int] = []
     for number in named:
@@ -287,12 +287,12 @@ _templates.filters |= {"seen": seen, "plain": plain, "number": lambda value: f"{
 
 
 def render(name: str, **values: Any) -> str:
-    """Fill the template of this name; the same text for the same values."""
+    """Render the template of this name; the same values give the same text."""
     return _templates.get_template(name).render(values)
 
 
 def asset(name: str) -> bytes:
-    """What one of `ASSETS` holds; raises `KeyError` for another name."""
+    """Return the content of one of `ASSETS`; raise `KeyError` for another name."""
     if name not in ASSETS:
         raise KeyError(name)
     folder = "templates" if name == "pages.css" else "assets"

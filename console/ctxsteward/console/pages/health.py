@@ -1,9 +1,9 @@
-"""How full a session is: what its next prompt takes of the dynamic budget and of the model's window, and a level.
+"""How full a session is: the shares of the dynamic budget and of the model's window that its next prompt takes.
 
-The larger of the two shares decides: *healthy* below `WARNS`, *warning* from there, *critical* from `COMPACTS` on (the
-fractions at which builds warn and compact by the window); a session that nothing was said in is *idle*. Figures are
-those of the prompt as it would be built now, without a compaction (`health_of`), or of the newest call where there is
-no builder (`health_of_call`). Frozen values; no text of the session is in them.
+The larger share decides the level: *healthy* below `WARNS`, *warning* from there on, *critical* from `COMPACTS` on (the
+fractions at which builds warn and compact by the window). A session without messages is *idle*. The figures are those
+of a prompt built now without a compaction (`health_of`), or of the newest call if there is no builder
+(`health_of_call`). The values are frozen and contain no text of the session.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ class SessionHealth(BaseModel):
     session: str
     level: HealthLevel
     utilization: float
-    """The larger of the two shares; over 1: over budget."""
+    """The larger of the two shares; it is over 1 if the session is over budget."""
     budget_utilization: float
-    """Of the dynamic budget."""
+    """Share of the dynamic budget that is filled."""
     window_utilization: float | None
-    """Of what the model's window leaves a prompt; null: it is not known."""
+    """Filled share of the tokens that the model's window leaves for a prompt; null if that is not known."""
     prompt_tokens: int
     dynamic_tokens: int
     dynamic_budget_tokens: int
     threshold_tokens: int
-    """From here on the dynamic section is compacted."""
+    """Tokens of the dynamic section from which on it is compacted."""
     window_tokens: int | None
-    """What the model's window leaves a prompt."""
+    """Tokens that the model's window leaves for a prompt."""
     messages: int
     compactions: int
     next_call: bool
-    """Figures are of the prompt as it would be built now; false: of the newest call."""
+    """Whether the figures are of a prompt built now; false if they are of the newest call."""
 
 
 def health_of(session: Session, builder: EnvelopeBuilder) -> SessionHealth:
-    """Of the next call, as this builder would lay it out; writes nothing."""
+    """Return the health of the next call, as this builder would lay it out; writes nothing."""
     probe = builder.preview(session, compact=False)
     section, window = probe.section("dynamic"), builder.window_tokens
     budget = section.budget_tokens
@@ -63,7 +63,7 @@ def health_of(session: Session, builder: EnvelopeBuilder) -> SessionHealth:
 
 
 def health_of_call(session: Session, call: PastCall | None) -> SessionHealth:
-    """Of the newest call; all is nought where there was none."""
+    """Return the health at the newest call; all figures are 0 without one."""
     if call is None:
         return _health(session, 0, 0, 0, 0, None, next_call=False)
     head = call.prompt_tokens - call.dynamic_tokens

@@ -1,14 +1,14 @@
-"""What one model call was shown, piece by piece, and what differs between two.
+"""The prompt of one model call, piece by piece, and the differences between two calls.
 
-`inspect_call` lays a past envelope out again and takes it apart: sections in their order, each with the blocks it is
-made of (a tool, a block of the profile, the bullets, a tool group, what was recalled, the notes), each block with its
-items, and each item with the originals it rests on. Of an original, what is cited is marked: the words that a bullet
-quotes, the passages that recall shows. `compare_calls` puts two of a session's calls beside each other: what is kept,
-new, changed and dropped, why, and where the unchanged beginning ends.
+`inspect_call` rebuilds a past envelope and takes it apart: sections in their order, each with its blocks (a tool, a
+block of the profile, the bullets, a tool group, recalled originals, the notes), each block with its items, and each
+item with the originals that it cites. In an original the cited words are marked: those that a bullet quotes, or the
+passages that recall shows. `compare_calls` compares two calls of a session: which pieces are kept, new, changed and
+dropped, why, and where the unchanged beginning ends.
 
-Long texts are cut; a reference leads to the whole. Tokens are the provider's as estimated; those of an item are counted
-alone, so they need not add up to its block's. Text of sessions stands in view models as it is: who shows it escapes it.
-Raises what `rebuild` raises, and `InputError` for a call that is none.
+Long texts are cut; a reference leads to the whole text. Tokens are estimates of the provider's; an item is counted by
+itself, so the items of a block need not add up to its tokens. View models contain raw text of sessions: templates must
+escape it. Errors are those of `rebuild`, and `InputError` for a call that does not exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ctxsteward.store.profiles.version_codec import lines_of
 from .sessions import Original, original_of
 
 ITEM_CHARS = 1500
-"""Longest text of an item."""
+"""Most characters of an item's text that are shown."""
 _ROW = re.compile(r"(§[1-9]\d*(?:\.\d+(?:-\d+)?)?) (\w+)(?:, superseded by ([^:]*))?: ", re.ASCII)
 
 Source = Literal["tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes"]
@@ -40,19 +40,19 @@ Shown = Literal["whole", "excerpt", "masked", "placeholder"]
 
 
 class Item(FrozenModel):
-    """Something that is shown by itself."""
+    """The smallest piece that a page shows, such as a message, a tool or a bullet."""
 
     label: str
-    """A role, a tool's or a block's name, a note's name; empty: none."""
+    """A role, or the name of a tool, block or note; may be empty."""
     ref: str
-    """Of the message it is; empty: it is none."""
+    """Reference of the message; empty for other items."""
     ordinal: int
     text: str
-    """As the model was shown it, cut."""
+    """Text as the model was shown it, cut to `ITEM_CHARS`."""
     chars: int
-    """Of all of it."""
+    """Characters of the text before it is cut."""
     shown: Shown = "whole"
-    """How much of the original the model was shown."""
+    """The form in which the model was shown the original."""
     note: str = ""
     tokens: int = 0
     originals: tuple[Original, ...] = ()
@@ -67,7 +67,7 @@ class Block(FrozenModel):
     """A piece of the prompt that is laid out and counted as one."""
 
     id: str
-    """Its place on the page."""
+    """Id of its element on the page."""
     source: Source
     tokens: int
     items: tuple[Item, ...]
@@ -79,16 +79,16 @@ class SectionView(FrozenModel):
     name: str
     tokens: int
     budget_tokens: int | None
-    """None: it has none of its own."""
+    """None for a section without a budget of its own."""
     threshold_tokens: int | None
-    """From here on it is compacted; None: it is not."""
+    """Tokens from which on it is compacted; None if it never is."""
     overflow_tokens: int
     epoch: int
     blocks: tuple[Block, ...]
 
 
 class CallView(FrozenModel):
-    """One call."""
+    """The prompt of one call."""
 
     session: str
     call: PastCall
@@ -99,17 +99,17 @@ class CallView(FrozenModel):
     sections: tuple[SectionView, ...]
     findings: tuple[Finding, ...]
     reports: tuple[CompressionReport, ...]
-    """Of compactions that this call made."""
+    """Reports of the compactions that this call made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptUnit:
-    """Something that one of two calls, or both, were shown."""
+    """A piece of the prompt of one of two calls, or of both."""
 
     key: tuple[str, ...]
-    """Names it, whatever it says."""
+    """Identity of the piece, which does not change with its text."""
     says: str
-    """All of it, for comparison."""
+    """Everything that is compared between the two calls."""
     source: Source
     label: str
     ref: str
@@ -117,22 +117,22 @@ class PromptUnit:
     text: str
     tokens: int
     messages: frozenset[str]
-    """References of the messages in it."""
+    """References of the messages in the piece."""
     status: Status = "new"
     why: Literal["", "bullet", "recalled", "compacted", "weighed", "turn", "replaced"] = ""
-    """Why it was dropped: it stands in a bullet, is recalled, left with a compaction, made room for other bullets, was
-    recalled for another turn, has a newer text."""
+    """Reason why it was dropped: a bullet cites it, it is recalled, a compaction removed it, it made room for other
+    bullets, it was recalled for another turn, a newer text replaced it."""
     report: str = ""
     """Id of the compaction that dropped it."""
     losses: tuple[Loss, ...] = ()
-    """Losses of it that the window no longer shows."""
+    """Losses that compactions reported of it."""
     bullets: tuple[str, ...] = ()
-    """Bullets that cite it now."""
+    """Bullets of the later call that cite it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDifference:
-    """Two calls beside each other."""
+    """Comparison of two calls."""
 
     session: str
     before: PastCall
@@ -142,15 +142,15 @@ class CallDifference:
     prefix_tokens: int
     broke_in: str | None
     break_at: int
-    """So many of `shown` stand at the beginning as they stood before."""
+    """Number of pieces at the beginning of `shown` that are unchanged."""
     shown: tuple[PromptUnit, ...]
-    """What the later call was shown, in its order."""
+    """Pieces of the later call's prompt, in their order."""
     dropped: tuple[PromptUnit, ...]
     reports: tuple[CompressionReport, ...]
 
 
 class PastEnvelope(NamedTuple):
-    """A call laid out again, with its session as it was."""
+    """A call's rebuilt envelope, with the session as it was then."""
 
     call: PastCall
     envelope: Envelope
@@ -158,7 +158,7 @@ class PastEnvelope(NamedTuple):
     builder: EnvelopeBuilder
 
     def tokens(self, own: int) -> int:
-        """As the provider counts them."""
+        """Convert tokens of our tokenizer into the provider's."""
         return self.builder.provider_tokens(own)
 
     def counted(self, text: str) -> int:
@@ -166,7 +166,7 @@ class PastEnvelope(NamedTuple):
 
 
 def call_numbered(calls: Sequence[PastCall], number: int, session: str) -> PastCall:
-    """One of a session's calls; raises `InputError`."""
+    """Return the call with this number, from 1; raise `InputError` if there is none."""
     if not 0 < number <= len(calls):
         hint = f"no call {number}; it has 1 to {len(calls)}" if calls else "no envelope was built of it; build it first"
         raise InputError(f"session {session!r}: {hint}")
@@ -174,7 +174,7 @@ def call_numbered(calls: Sequence[PastCall], number: int, session: str) -> PastC
 
 
 def open_call(store: Store, tenant: str, call: PastCall) -> PastEnvelope:
-    """Lay a call out again."""
+    """Rebuild the envelope of a call."""
     manifest = store.manifest(call.address, tenant=tenant)
     envelope = rebuild(store, call.address, tenant=tenant)
     session = store.at(tenant, manifest["session"], manifest["position"])
@@ -184,7 +184,7 @@ def open_call(store: Store, tenant: str, call: PastCall) -> PastEnvelope:
 def inspect_call(
     store: Store, session: str, number: int = 0, *, tenant: str = "default", calls: Sequence[PastCall] | None = None
 ) -> CallView:
-    """One call of a session; 0: the newest. `calls` are those of the session, where they are known."""
+    """Take one call of a session apart, or the newest if `number` is 0. `calls` saves reading the session's calls."""
     calls = past_calls(store, session, tenant=tenant) if calls is None else calls
     past = open_call(store, tenant, call_numbered(calls, number or len(calls), session))
     envelope = past.envelope
@@ -259,7 +259,7 @@ def _item(
 
 
 def _tool_blocks(past: PastEnvelope) -> Iterator[Block]:
-    """One block: what frames a list of schemas is shared out among them."""
+    """Yield one block; each tool's tokens include its share of the tokens that frame the list."""
     tools, total = past.envelope.head.tools, int(past.envelope.metrics["tools_tokens"])
     alone = [past.builder.counter.tools([tool]) for tool in tools]
     items = []
@@ -355,7 +355,7 @@ def _recall_items(past: PastEnvelope, fragment: Fragment) -> Iterator[Item]:
 
 
 def _step_items(past: PastEnvelope, step: Step) -> Iterator[Item]:
-    """A message, its calls, and the results as the model was shown them."""
+    """Yield a message with its calls, and the results, as the model was shown them."""
     if isinstance(step, DerivedText):
         yield _item("", step.text, tokens=past.counted(step.text))
     elif isinstance(step, MessageStep):
@@ -403,7 +403,7 @@ def compare_calls(
     tenant: str = "default",
     calls: Sequence[PastCall] | None = None,
 ) -> CallDifference:
-    """What differs between two calls of a session, the earlier one named second; `calls` as above."""
+    """Compare call `number` of a session with the earlier call `since`; `calls` as in `inspect_call`."""
     calls = past_calls(store, session, tenant=tenant) if calls is None else calls
     if since >= number:
         raise InputError(f"session {session!r}: call {number} is not after call {since}; name a later one first")
@@ -434,7 +434,7 @@ def compare_calls(
 
 
 def _by_key(units: Iterable[PromptUnit]) -> dict[tuple[str, ...], PromptUnit]:
-    """Units in their order; what stands there twice is two."""
+    """Return the pieces by key, in their order; a repeated key gets a number."""
     by_key: dict[tuple[str, ...], PromptUnit] = {}
     for unit in units:
         times = sum(key[: len(unit.key)] == unit.key for key in by_key) if unit.key in by_key else 0
@@ -443,7 +443,7 @@ def _by_key(units: Iterable[PromptUnit]) -> dict[tuple[str, ...], PromptUnit]:
 
 
 def _units(past: PastEnvelope) -> Iterator[PromptUnit]:
-    """The pieces of a prompt: a tool group is one; of what stands in a fence, each row is."""
+    """Yield the pieces of a prompt: each tool group, and each row inside a fence, is one piece."""
     for block in (block for section in _sections(past) for block in section.blocks):
         if block.source in ("task", "verbatim", "live"):
             first = block.items[0] if block.items else _item("", "")
@@ -478,7 +478,7 @@ def _units(past: PastEnvelope) -> Iterator[PromptUnit]:
 
 
 def _dropped(unit: PromptUnit, now: Sequence[PromptUnit], reports: Sequence[CompressionReport]) -> PromptUnit:
-    """A unit that is no longer shown, with the reason."""
+    """Return a piece that is no longer shown, with the reason."""
     gone = replace(unit, status="dropped")
     if unit.source in ("tools", "system", "static", "meta", "notes"):
         return replace(gone, why="replaced")
@@ -502,5 +502,5 @@ def _dropped(unit: PromptUnit, now: Sequence[PromptUnit], reports: Sequence[Comp
 
 
 def _messages(refs: str) -> frozenset[str]:
-    """The messages that references name."""
+    """Return the messages that these references name."""
     return frozenset(ref.partition(".")[0] for ref in refs.split() if ref.startswith("§"))

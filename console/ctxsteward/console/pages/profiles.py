@@ -1,10 +1,10 @@
-"""What waits for people about a profile, what is in force, and its versions: values for the pages of the steward.
+"""Values for the pages of the steward: requests and questions about a profile, records in force, and versions.
 
-They are read by the functions of ``ctxsteward steward review``, ``log``, ``diff``: a page says what these do. Reading
-writes nothing and leaves no index behind. Texts are anybody's: who shows them escapes them.
+The functions of ``ctxsteward steward review``, ``log`` and ``diff`` read them, so pages and commands agree. Reading
+writes nothing and leaves no index behind. Texts are not trusted: templates must escape them.
 
-Who may approve and operate stands where the command line looks for it (`console.steward.context.stored_context`).
-Raises `InputError` where the extra `steward` is missing or the store has no such profile.
+Reviewers and operators are read from the place that the command line uses (`console.steward.context.stored_context`).
+A missing extra `steward` or an unknown profile raises `InputError`.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from ..steward.versions import VersionComparison, basis_text, changelog_rows, co
 from .sessions import RowsPage, ordinal_of
 
 QUESTIONS, VERSIONS = 20, 100
-"""Candidates of a page, and versions that are listed."""
+"""Number of questions on a page, and of versions that are listed."""
 
 
 def profile_rows(store: Store, tenant: str, *, with_pages: bool = False) -> list[tuple[str, ChangelogEntry]]:
-    """The tenant's profiles by name, each with the changelog entry of its newest version.
+    """Return the tenant's profiles by name, each with the changelog entry of its newest version.
 
-    `with_pages`: those that can have pages here, which is no profile without the extra `steward`.
+    With `with_pages`, only profiles that can have pages here: none without the extra `steward`.
     """
     names = profiles_in(store, tenant) if is_installed() or not with_pages else []
     return [(name, store.profiles(name, tenant=tenant).newest().changelog) for name in names]
 
 
 class WaitingRequest(NamedTuple):
-    """A request, with what it changes."""
+    """An approval request, with the changes that it makes."""
 
     request: ApprovalRequest
     changes: tuple[TextChange, ...]
     missing: str
-    """Why what it changes cannot be shown."""
+    """Reason why the changes cannot be shown; empty if they are."""
 
     @property
     def agreed(self) -> int:
@@ -51,7 +51,7 @@ class WaitingRequest(NamedTuple):
 
 
 class TextChange(NamedTuple):
-    """An entry or a record that differs."""
+    """An entry or a record that differs between two versions."""
 
     kind: Literal["new", "changed", "dropped"]
     key: str
@@ -61,26 +61,26 @@ class TextChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GovernedProfile:
-    """All that the page of one profile shows."""
+    """Values of the page of one profile."""
 
     head: int
     requests: tuple[WaitingRequest, ...]
-    """That wait, and that were approved and are not in force."""
+    """Requests that wait for approval, or are approved and not in force yet."""
     questions: RowsPage[ReviewQuestion]
     held: int
     approved: tuple[MetaRecommendation, ...]
-    """Records that people approved and that no version has yet."""
+    """Approved records that are not in force yet."""
     in_force: tuple[MetaRecommendation, ...]
     reviewers: tuple[str, ...]
     operators: tuple[str, ...]
     is_configured: bool
-    """Whether anybody is named who may approve."""
+    """Whether a file of actors says who may approve."""
     versions: tuple[dict[str, Any], ...]
-    """Newest first."""
+    """Changelog rows, newest first."""
 
 
 def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) -> GovernedProfile:
-    """One profile as it stands; raises `ReferenceNotFound` for none."""
+    """Return the current state of a profile; raise `ReferenceNotFound` if there is no such profile."""
     place = stored_context(store, tenant, profile)
     head = place.versions.newest()
     in_force = {record.id for record in head.profile.meta}
@@ -122,7 +122,7 @@ def _waiting(place: StewardContext, request: ApprovalRequest) -> WaitingRequest:
 
 
 def version_difference(store: Store, tenant: str, profile: str, before: int, after: int) -> VersionComparison:
-    """What differs between two versions, and the drift report on it; raises for a version that is not there."""
+    """Return the differences of two versions and the drift report; raise `ReferenceNotFound` for a missing version."""
     place = stored_context(store, tenant, profile)
     for number in (before, after):
         if not 0 < number <= place.head:
@@ -131,7 +131,7 @@ def version_difference(store: Store, tenant: str, profile: str, before: int, aft
 
 
 def text_changes(before: dict[str, str], after: dict[str, str]) -> tuple[TextChange, ...]:
-    """What two texts by key differ in: what is gone, then the rest in the order of the later one.
+    """Return the differences of two texts by key: dropped keys, then the others in the order of `after`.
 
     >>> [one.kind for one in text_changes({"a": "1", "b": "2"}, {"b": "3", "c": "4"})]
     ['dropped', 'changed', 'new']
@@ -146,7 +146,7 @@ def text_changes(before: dict[str, str], after: dict[str, str]) -> tuple[TextCha
 
 
 def evidence_links(store: Store, tenant: str, is_shown: Callable[[str], bool]) -> Callable[[str, str], int]:
-    """A function that says which message of a session a piece of evidence is; 0: the session is not shown here."""
+    """Return a function from session and reference to the message's ordinal; 0 if the session is not shown here."""
     shown_here: dict[str, bool] = {}
 
     def ordinal(session: str, ref: str) -> int:

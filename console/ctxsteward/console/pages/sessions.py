@@ -1,7 +1,7 @@
-"""What is shown of a tenant's sessions, and of the messages in one: listings, by pages.
+"""Listings, page by page, of a tenant's sessions and of a session's messages, losses and originals.
 
-A row of the index costs a few reads of the journal, whatever the length of its session. Text of sessions stands in rows
-as it is, and templates escape it.
+A row of the index costs a few reads of the journal, however long its session is. Rows contain raw text of sessions;
+templates escape it.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ from ctxsteward.store.profiles.text import META_REF
 from .frame import MESSAGES
 
 SESSIONS, LOSSES = 50, 200
-"""Rows of a page."""
+"""Number of sessions, and of losses, on one page."""
 TITLE_CHARS = 120
 _LOOK_BACK = 16
 ORIGINAL_CHARS, AROUND_CHARS = 600, 200
-"""Longest text of an original without a mark, and on each side of a mark."""
+"""Most characters shown of an original without marks, and on each side of a mark."""
 _EDGES = " \n\t.…\"'-"
 _QUOTE_CHARS = 12
-"""A shorter run of words says nothing about where it stands."""
+"""Characters of the shortest part that is searched: a shorter one could match by chance."""
 
 
 T = TypeVar("T")
 
 
 def pages_of(count: int, size: int) -> int:
-    """How many pages so many rows make; at least one."""
+    """Return the number of pages for so many rows, at least 1."""
     return max(1, -(-count // size))
 
 
 class Piece(FrozenModel):
-    """A stretch of a text."""
+    """A part of a text, marked or not."""
 
     text: str
     marked: bool = False
 
 
 class Original(FrozenModel):
-    """What a reference leads to, with what is cited of it marked."""
+    """The original that a reference names, with the cited words marked."""
 
     ref: str
     ordinal: int
-    """Of the message; 0: it is a record of meta."""
+    """Ordinal of the message; 0 for a record of meta."""
     role: str
     pieces: tuple[Piece, ...]
-    """A part of it, where it is long."""
+    """Its text; of a long one, only parts."""
     missing: str = ""
-    """Why it cannot be shown."""
+    """Reason why it cannot be shown; empty if it can."""
 
 
 class RowsPage(NamedTuple, Generic[T]):
@@ -72,11 +72,11 @@ class RowsPage(NamedTuple, Generic[T]):
     page: int
     pages: int
     total: int
-    """Rows of all pages."""
+    """Number of rows on all pages."""
 
     @classmethod
     def of(cls, rows: Sequence[T], page: int, size: int) -> RowsPage[T]:
-        """This page of these rows, or the last one where there are fewer."""
+        """Return this page of the rows, or the last page if there are fewer."""
         pages = pages_of(len(rows), size)
         page = min(page, pages)
         return cls(tuple(rows[(page - 1) * size : page * size]), page, pages, len(rows))
@@ -90,15 +90,15 @@ class SessionRow(NamedTuple):
     """None if this machine does not hold its log."""
     compactions: int | None = None
     title: str = ""
-    """How its first message begins; empty where that cannot be read."""
+    """Beginning of its first message; empty if that cannot be read."""
     is_damaged: bool = False
-    """Whether its log cannot be read here; the other sessions are shown all the same."""
+    """Whether its log cannot be read here; such a session does not hide the others."""
 
 
 def sessions_page(
     store: Store, tenant: str, *, query: str = "", page: int = 1, only: Sequence[str] | None = None
 ) -> RowsPage[SessionRow]:
-    """The sessions whose id has the query in it, in the order of their ids; `only`: of these."""
+    """Return the sessions whose id contains every word of the query, by id; `only` limits them to these ids."""
     ids = store.sessions(tenant=tenant) if only is None else sorted(only)
     words = query.lower().split()
     listed = RowsPage.of([id for id in ids if all(word in id.lower() for word in words)], page, SESSIONS)
@@ -124,7 +124,7 @@ def _session_row(store: Store, key: SessionKey) -> SessionRow:
 
 
 def _newest_ordinal(store: Store, key: SessionKey, length: int) -> int:
-    """Ordinal of the newest message, which is seldom far from the end."""
+    """Return the ordinal of the newest message; reads backwards, since it is seldom far from the end."""
     stop, step = length, _LOOK_BACK
     while stop > 0:
         start = max(0, stop - step)
@@ -136,7 +136,7 @@ def _newest_ordinal(store: Store, key: SessionKey, length: int) -> int:
 
 
 class LogMessage(NamedTuple):
-    """A message of the log."""
+    """A message of the log, as a page shows it."""
 
     ordinal: int
     role: str
@@ -144,38 +144,38 @@ class LogMessage(NamedTuple):
     principal: str
     tokens: int
     pieces: tuple[Piece, ...]
-    """What losses name is marked; a long text is cut."""
+    """Its text, with the spans that losses name marked; a long text is cut."""
     chars: int
-    """Of all of it."""
+    """Characters of the whole text."""
     is_cut: bool
     losses: int
-    """So many things it said are named by losses of compactions."""
+    """Number of its spans that losses of compactions name."""
     missing: str = ""
-    """Why it cannot be shown: it was erased, or is damaged."""
+    """Reason why it cannot be shown: it was erased, or is damaged."""
 
 
 class LossRow(NamedTuple):
-    """A loss, and the compaction that it is of."""
+    """A loss, and the report of its compaction."""
 
     loss: Loss
     report: CompressionReport
     call: int
-    """The call that made the compaction; 0 if no call of this session did."""
+    """Number of the call that made the compaction; 0 if no call of this session did."""
 
 
 CUT_CHARS = 4000
-"""Of a message's text, in the log; a page of its own has the whole."""
+"""Most characters of a message that the log shows; the message's own page shows all of it."""
 
 
 class SessionSource:
-    """What the pages of one session are made from, each read when it is first asked for."""
+    """Data for the pages of one session; each part is read at its first use."""
 
     def __init__(self, store: Store, tenant: str, id: str) -> None:
         self._store, self._tenant, self.id = store, tenant, id
 
     @cached_property
     def session(self) -> Session:
-        """As it is; raises `ReferenceNotFound` for none, `Erased` for one that was forgotten."""
+        """The session; raises `ReferenceNotFound` if it does not exist, `Erased` if it was forgotten."""
         forgotten = any(note.principal is None for note in self._store.journal.forgotten(self._tenant, self.id))
         if not forgotten and not self._store.exists(self.id, tenant=self._tenant):
             raise ReferenceNotFound(f"session {self.id!r:.80}", "", f"tenant {self._tenant!r} has no such session")
@@ -183,28 +183,28 @@ class SessionSource:
 
     @cached_property
     def calls(self) -> tuple[PastCall, ...]:
-        """Its calls, oldest first."""
+        """The session's calls, oldest first."""
         return past_calls(self._store, self.session.id, tenant=self._tenant)
 
     @cached_property
     def spans(self) -> dict[int, list[tuple[int, int]]]:
-        """What losses name of its messages."""
+        """Spans of the session's messages that losses name."""
         return loss_spans(self.session)
 
 
 Spans = Mapping[int, Sequence[tuple[int, int]]]
-"""Places in the texts of messages, by their ordinals."""
+"""Spans (start, stop) in the texts of messages, by ordinal."""
 
 
 def messages_page(session: Session, spans: Spans, *, page: int = 1, size: int = MESSAGES) -> RowsPage[LogMessage]:
-    """A page of the log, in its order, with these places marked; what cannot be read says so."""
+    """Return a page of the log with these spans marked; an unreadable message gives its reason."""
     listed = RowsPage.of(range(1, len(session) + 1), page, size)
     messages = tuple(log_message(session, ordinal, spans.get(ordinal, ())) for ordinal in listed.rows)
     return RowsPage(messages, *listed[1:])
 
 
 def whole_message(session: Session, ordinal: int, spans: Spans) -> LogMessage:
-    """One message of the log with all of its text; raises `InputError` for none."""
+    """Return one message of the log with all of its text; raise `InputError` for an unknown ordinal."""
     if not 0 < ordinal <= len(session):
         raise InputError(f"session {session.id!r}: no message §{ordinal}; it holds §1 to §{len(session)}")
     return log_message(session, ordinal, spans.get(ordinal, ()), whole=True)
@@ -213,7 +213,7 @@ def whole_message(session: Session, ordinal: int, spans: Spans) -> LogMessage:
 def log_message(
     session: Session, ordinal: int, spans: Sequence[tuple[int, int]] = (), *, whole: bool = False
 ) -> LogMessage:
-    """A message with these places marked."""
+    """Return a message with these spans marked, cut to `CUT_CHARS` unless `whole`."""
     missing = ""
     entry = session.shown(ordinal)
     try:
@@ -239,7 +239,7 @@ def log_message(
 
 
 def loss_spans(session: Session) -> dict[int, list[tuple[int, int]]]:
-    """What losses name of each message."""
+    """Return the spans that losses name, by ordinal of the message."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for event in session.compactions():
         for loss in event.report.losses:
@@ -249,7 +249,7 @@ def loss_spans(session: Session) -> dict[int, list[tuple[int, int]]]:
 
 
 def ordinal_of(ref: str) -> int:
-    """Of the message that a reference names; 0: it names a record of meta."""
+    """Return the ordinal of the message that a reference names; 0 for a record of meta."""
     try:
         return Ref.parse(ref).ordinal
     except ContextError:
@@ -257,21 +257,21 @@ def ordinal_of(ref: str) -> int:
 
 
 def loss_rows(session: Session, calls: Sequence[PastCall]) -> list[LossRow]:
-    """All losses of a session, those of the newest compaction first."""
+    """Return all losses of a session, those of the newest compaction first."""
     made_by = {made.report: call.number for call in calls for made in call.compactions}
     reports = [event.report for event in session.reports()]
     return [LossRow(loss, report, made_by.get(report.id, 0)) for report in reversed(reports) for loss in report.losses]
 
 
 def loss_kinds(rows: Iterable[LossRow]) -> list[tuple[str, int]]:
-    """How many losses there are of each kind, the most frequent first."""
+    """Return each kind of loss with its number, the most frequent first."""
     return sorted(Counter(row.loss.kind for row in rows).items(), key=lambda kind: (-kind[1], kind[0]))
 
 
 def losses_page(
     rows: Sequence[LossRow], *, query: str = "", kind: str = "", page: int = 1, size: int = LOSSES
 ) -> RowsPage[LossRow]:
-    """Losses of this kind whose kind, reference or text has every word of the query."""
+    """Return a page of losses of this kind that contain every word of the query in kind, reference or text."""
     words = query.lower().split()
     matches = [
         row
@@ -286,7 +286,7 @@ def losses_page(
 
 
 def original_of(session: Session, ref: str, quote: str = "") -> Original:
-    """What a reference leads to; of it, the words that `quote` quotes are marked."""
+    """Return the original that a reference names, with the words of `quote` marked."""
     ordinal = 0
     try:
         if not ref.startswith(META_REF):
@@ -299,7 +299,7 @@ def original_of(session: Session, ref: str, quote: str = "") -> Original:
 
 
 def quoted(text: str, quote: str) -> list[tuple[int, int]]:
-    """Where the runs of words of a quote stand in a text: all of it, or what stands between its ellipses and marks.
+    """Return a quote's spans in a text: of the whole quote, else of its parts between ellipses, else between marks.
 
     >>> quoted("I said: never book\\na flight before ten, please.", "Never book a flight before ten")
     [(8, 38)]
@@ -324,7 +324,7 @@ def _place_of(text: str, part: str) -> tuple[int, int] | None:
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same places without overlaps, in order.
+    """Return the spans in order, with overlapping ones merged.
 
     >>> merged([(5, 9), (0, 2), (8, 12)])
     [(0, 2), (5, 12)]
@@ -339,7 +339,7 @@ def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def pieces_of(text: str, marks: Sequence[tuple[int, int]], *, whole: bool = False) -> tuple[Piece, ...]:
-    """A text with these places marked; not `whole`: what is far from a mark is left out, with an ellipsis.
+    """Return a text with these spans marked; unless `whole`, an ellipsis replaces text far from a mark.
 
     >>> [piece.text for piece in pieces_of("a" * 300 + "NOW" + "b" * 300, [(300, 303)]) if piece.marked]
     ['NOW']
@@ -358,7 +358,7 @@ def pieces_of(text: str, marks: Sequence[tuple[int, int]], *, whole: bool = Fals
 
 
 def _between(text: str, after: bool, before: bool, whole: bool) -> str:
-    """What stands behind a mark, before one, or between two."""
+    """Shorten a text that is after a mark, before one, or both."""
     room = AROUND_CHARS * (after + before)
     if whole or len(text) <= room + 8:
         return text

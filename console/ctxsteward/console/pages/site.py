@@ -1,14 +1,14 @@
-"""The pages of one tenant, live (`Site.answer`) and as files (`Site.write`); both make them by the table `VIEWS`.
+"""The pages of one tenant, live (`Site.answer`) and as files (`Site.write`); both use the table `VIEWS`.
 
-A server mounts `answer` under any path; it gives the status, the media type and the bytes for a path and its query. A
-folder of files opens from the disk: ``index.html`` leads to the first language, each language has its own folder, and
-``assets`` lie beside them. The same store gives the same bytes. Only what is written has links: of a long session, the
-newest calls have pages of their own, and the timeline has all of them.
+A server mounts `answer` under any path; it returns status, media type and bytes for a path and its query. A written
+folder opens from the disk: ``index.html`` leads to the first language, each language has its own folder, and the files
+that pages load are in ``assets``. The same store gives the same bytes. Links lead only to written pages: in a long
+session only the newest calls have their own pages, while the timeline lists all calls.
 
-A live page reads one session as it is now. Writing reads each session once. What is asked for and not there is a page
-with status 404, what cannot be shown one with 422, and each says why in one line.
+A live page reads its session anew. Writing reads each session once. A missing page is answered with status 404, one
+that cannot be shown with 422; each gives the reason in one line.
 
-`Site.write` raises `InputError` where the folder holds something else, and for what cannot be read.
+`Site.write` raises `InputError` if the folder contains other files or something cannot be read.
 """
 
 from __future__ import annotations
@@ -63,20 +63,20 @@ DONE = frozenset(
         "not_pruned",
     )
 )
-"""What a page may be told of that was done."""
+"""Results of an action that a page may confirm."""
 SAMPLES = ("idle", "0.42", "0.84", "0.96", "offline")
-"""States of the widget, for people who look at it."""
+"""States of the widget, which its page shows as samples."""
 HANDOFF_MOMENT = "1970-01-01T00:00:00Z"
-"""A handoff is dated; here its date is not shown, and the same store gives the same bytes."""
+"""Date of every handoff here: pages do not show it, and the same store must give the same bytes."""
 STATIC_CALLS, STATIC_LOSSES = 40, 5000
-"""Calls of a session with pages of their own, and losses on a page that nobody can ask for others."""
+"""Calls of a session that get their own pages in files, and losses on one page of a file."""
 MARK_FILE = "written-by-ctxsteward-view.txt"
-"""Names the files that were written into a folder: it may be written over, and these may go."""
+"""File that lists the files written into a folder. A folder with it may be written again; listed files may go."""
 _OWN = re.compile(r"index\.html|(?:assets|en|zh)/(?!.*(?:^|/)\.{1,2}(?:/|$))[A-Za-z0-9%_.~/-]+")
 
 
 class Answer(NamedTuple):
-    """To a request for a page."""
+    """Answer to a request for a page."""
 
     status: int
     kind: str
@@ -86,7 +86,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What pages are made from."""
+    """The data and settings from which pages are made."""
 
     store: Store
     tenant: str = "default"
@@ -94,20 +94,20 @@ class Site:
     """Path under which live pages are mounted, without a slash at its end."""
     tabs: tuple[Place, ...] = tuple(map(Place, TABS))
     sessions: tuple[str, ...] | None = None
-    """Those that are shown; None: all of the tenant's."""
+    """Ids of the sessions that are shown; None for all of the tenant's."""
     history: Path | None = None
-    """Of eval results (`ctxsteward evals run --history`)."""
+    """File of eval results (`ctxsteward evals run --history`)."""
     price: float | None = None
     """Dollars for a million prompt tokens."""
     may: frozenset[str] = frozenset()
-    """What whoever looks may do on live pages: `write` (compact), `steward` (decide)."""
+    """Permissions of the user on live pages: `write` (compact), `steward` (decide)."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """What a service knows of the page that is asked for: `health`, `compaction`, `problem`, `form`."""
+    """Values that a service supplies for the requested page: `health`, `compaction`, `problem`, `form`."""
     kept: dict[str, SessionSource] | None = field(default=None, repr=False)
-    """Sessions as they were read; None: each page reads anew."""
+    """Cache of the sessions that were read; None if each page reads anew."""
 
     def reading(self, id: str) -> SessionSource:
-        """Of a session that is shown here."""
+        """Return the data of a session; raise `ReferenceNotFound` if it is not shown here."""
         if self.kept is not None and id in self.kept:
             return self.kept[id]
         if self.sessions is not None and id not in self.sessions:
@@ -120,7 +120,7 @@ class Site:
     # -- live ---------------------------------------------------------------------------------------------------
 
     def answer(self, path: str, asked: Mapping[str, str]) -> Answer:
-        """What a request below `root` gets."""
+        """Answer a request for a path below `root`."""
         if path.startswith("assets/"):
             name = path.removeprefix("assets/")
             if name in ASSETS:
@@ -143,17 +143,17 @@ class Site:
             return _failed(frame, 422, str(error))
 
     def page(self, frame: Frame) -> bytes:
-        """The page at a place."""
+        """Render the page at the frame's place."""
         template, values = VIEWS[frame.at.name]
         return frame.page(template, **values(self, frame)).encode()
 
     # -- files --------------------------------------------------------------------------------------------------
 
     def write(self, folder: Path, *, calls: int | None = STATIC_CALLS) -> int:
-        """Write the pages as files; how many that are. `calls`: of each session, the newest; None: all."""
+        """Write the pages as files, and return their number. The newest `calls` of a session (None: all) get pages."""
         earlier = _written_before(folder)
         if self.history is not None:
-            history_contents(self.history)  # whatever is wrong with it is said before anything is written
+            history_contents(self.history)  # raises before anything is written
         site = replace(self, kept={})
         places = tuple(site._places(calls))
         frame = Frame(at=Place("sessions"), mode="static", tabs=self.tabs, written=frozenset(places))
@@ -169,18 +169,18 @@ class Site:
         return sum(name.endswith(".html") for name in names)
 
     def _files(self, frame: Frame, places: Sequence[Place]) -> Iterator[tuple[str, bytes]]:
-        """Names and contents."""
+        """Yield the name and content of each file."""
         yield from ((f"assets/{name}", asset(name)) for name in ASSETS if not name.startswith("htmx"))
         yield "index.html", frame.page("front.html.j2", to="index.html").encode()
         for place in places:
             here = frame.moved(place)
             template, made = VIEWS[place.name]
-            values = made(self, here)  # once, for all languages
+            values = made(self, here)  # read once for all languages
             for language in LANGUAGES:
                 yield static_path(place, language), replace(here, language=language).page(template, **values).encode()
 
     def _places(self, calls: int | None) -> Iterator[Place]:
-        """All pages that are written, in their order."""
+        """Yield all pages to write, in their order."""
         ids = self.store.sessions(tenant=self.tenant) if self.sessions is None else self.sessions
         yield from (
             Place("sessions", page=page)
@@ -220,7 +220,7 @@ class Site:
 
 
 def _written_before(folder: Path) -> set[str]:
-    """Files that an earlier writing left in the folder; raises `InputError` where it holds something else."""
+    """Return the files that an earlier run wrote into the folder; raise `InputError` if it contains others."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: a file; name a folder for the pages")
     mark = folder / MARK_FILE
@@ -312,7 +312,7 @@ def _health(site: Site, frame: Frame) -> dict[str, Any]:
 
 
 def _acting(site: Site, frame: Frame) -> dict[str, Any]:
-    """What whoever looks may do, what they did, and what was refused them."""
+    """Return the user's permissions, the action just done, and the refusal of an action."""
     done = dict(frame.at.query).get("done", "")
     return {
         "may": site.may if frame.mode == "live" else frozenset(),

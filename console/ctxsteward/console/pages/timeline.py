@@ -1,11 +1,11 @@
-"""The calls of a session beside each other: tokens by source against the budget, what the cache serves, what they cost.
+"""The calls of a session in order: tokens by source against the budget, tokens served by the cache, and costs.
 
-Figures come from `past_calls`: manifests and log, nothing that only a running service would know. A call is priced as
-if the call before it were in the provider's cache and nothing else: the unchanged beginning is *read* where it is long
-enough to be cached, the rest of a prompt that is long enough is *written*, and a short prompt is neither. Costs are in
-plain prompt tokens of the call's own model, by its published ratios; in dollars where a price for a million is given.
-Page 1 has the newest calls; within a page they stand in order. An overview has at most `POINTS` points, each of them
-the largest call of its stretch.
+Figures come from `past_calls`, that is from manifests and log alone. A call is priced as if the provider's cache held
+only the previous call: the unchanged beginning is *read* from the cache if it is long enough to be cached, the rest of
+a prompt that is long enough is *written* to it, and a short prompt is neither. Costs are in plain prompt tokens of the
+call's own model, by its published price ratios, and also in dollars if the price of a million tokens is given.
+Page 1 shows the newest calls, in order. The overview has at most `POINTS` points; each is the largest call of a range
+of calls.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from .sessions import pages_of
 
 POINTS = 240
 SOURCES = ("tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes")
-"""What a prompt is made of, in its order. All from `task` on are the dynamic section."""
+"""Sources of a prompt's tokens, in order. Those from `task` on form the dynamic section."""
 
 
 class TimelineCall(FrozenModel):
-    """A call with what it costs."""
+    """A call and its cost."""
 
     call: PastCall
     read_tokens: int
-    """Of the prompt, served by the cache."""
+    """Prompt tokens that the cache serves."""
     written_tokens: int
-    """Written to it."""
+    """Prompt tokens that are written to the cache."""
     fresh_tokens: int
-    """Neither."""
+    """Prompt tokens that are neither read from the cache nor written to it."""
     priced_tokens: float
-    """In plain prompt tokens."""
+    """Cost in plain prompt tokens."""
     dollars: float | None
-    """None: no price was given."""
+    """Cost in dollars; None if no price was given."""
     is_priced: bool
-    """False: the model's prices are not known, and those of most models are taken."""
+    """Whether the model's price ratios are known; if not, those of most models are used."""
 
     @property
     def sources(self) -> tuple[tuple[str, int], ...]:
@@ -51,7 +51,7 @@ class TimelineCall(FrozenModel):
 
 
 class TimelineTotals(FrozenModel):
-    """All calls of the session added up."""
+    """Totals over all calls of the session."""
 
     calls: int
     prompt_tokens: int
@@ -67,12 +67,12 @@ class TimelineTotals(FrozenModel):
 
 
 class OverviewPoint(NamedTuple):
-    """A stretch of calls in the overview."""
+    """A range of calls in the overview."""
 
     first: int
     last: int
     prompt_tokens: int
-    """Of the largest."""
+    """Prompt tokens of the range's largest call."""
     limit_tokens: int
     compactions: int
 
@@ -86,13 +86,13 @@ class Timeline(FrozenModel):
     totals: TimelineTotals
     calls: tuple[TimelineCall, ...]
     overview: tuple[OverviewPoint, ...]
-    """Of the whole session; empty where one page has it all."""
+    """Overview of the whole session; empty if it has one page."""
 
 
 def timeline_page(
     session: str, calls: Sequence[PastCall], *, page: int = 1, price: float | None = None, size: int = CALLS
 ) -> Timeline:
-    """A page of these calls, and all of them in figures; `price` is dollars for a million prompt tokens."""
+    """Return a page of these calls and the totals over all; `price` is in dollars for a million prompt tokens."""
     priced = [priced_call(call, price) for call in calls]
     pages = pages_of(len(calls), size)
     page = min(page, pages)
@@ -108,7 +108,7 @@ def timeline_page(
 
 
 def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
-    """What this call costs."""
+    """Return a call with its cost; `price` is in dollars for a million prompt tokens."""
     published = prices_of(call.model)
     prices = published or Prices()
     prompt = call.prompt_tokens
@@ -160,29 +160,29 @@ HEIGHT, COST_HEIGHT, OVERVIEW_HEIGHT = 220, 70, 60
 
 
 class Plot(NamedTuple):
-    """Stacked steps, as SVG draws them; lengths are user units."""
+    """A plot of stacked columns for SVG; lengths are in user units."""
 
     width: int
     height: int
     bottom: float
-    """Where the axis is."""
+    """Height at which the lower axis is."""
     layers: list[tuple[str, str]]
-    """Each source with its path."""
+    """SVG path of each source."""
     columns: list[tuple[float, float]]
     """Left edge and width of each call."""
     left: list[tuple[float, str]]
-    """Figures on the upright axis, each with its place."""
+    """Labels of the vertical axis, each with its position."""
     below: list[tuple[float, str]]
     limit: str = ""
     """Path of the budget."""
     threshold: str = ""
-    """Path of where dynamic is compacted."""
+    """Path of the threshold from which on dynamic is compacted."""
     marks: tuple[tuple[str, float, float], ...] = ()
-    """Signs at calls: compaction, break or fault, with their places."""
+    """Marks at calls (compaction, break or fault), with their positions."""
 
 
 def tokens_plot(shown: Timeline) -> Plot:
-    """Tokens of each call by source, under the budget."""
+    """Return a plot of each call's tokens by source, with the budget."""
     calls = [priced.call for priced in shown.calls]
     most = max((max(call.prompt_tokens, call.limit_tokens) for call in calls), default=0) or 1
     stacks = {source: [getattr(call, f"{source}_tokens") for call in calls] for source in SOURCES}
@@ -201,7 +201,7 @@ def tokens_plot(shown: Timeline) -> Plot:
 
 
 def cost_plot(shown: Timeline) -> Plot:
-    """What the cache serves of each call, what is written to it, and what is neither."""
+    """Return a plot of the tokens of each call that are read from the cache, written to it, or neither."""
     calls = shown.calls
     most = max((priced.call.prompt_tokens for priced in calls), default=0) or 1
     stacks = {
@@ -213,7 +213,7 @@ def cost_plot(shown: Timeline) -> Plot:
 
 
 def overview_plot(shown: Timeline) -> Plot:
-    """The largest call of each stretch of the session."""
+    """Return a plot of the largest call of each range of the session."""
     points = shown.overview
     most = max((max(point.prompt_tokens, point.limit_tokens) for point in points), default=0) or 1
     stacks = {"verbatim": [point.prompt_tokens for point in points]}
@@ -230,7 +230,7 @@ def _plot(stacks: dict[str, list[int]], numbers: Sequence[int], most: int, heigh
     for source, tokens in stacks.items():
         above = [low + own for low, own in zip(below, tokens, strict=True)]
         if any(tokens):
-            # A closed path over the columns; those without height are left out.
+            # A closed path over the columns, without those that have no height.
             ends = ((_y(low, most, height), _y(high, most, height)) for low, high in zip(below, above, strict=True))
             parts = [
                 f"M{x:.1f} {low:.1f}V{high:.1f}h{width:.2f}V{low:.1f}z"
@@ -239,7 +239,7 @@ def _plot(stacks: dict[str, list[int]], numbers: Sequence[int], most: int, heigh
             ]
             layers.append((source, "".join(parts)))
         below = above
-    # Round figures from 0 up, about one to 45 units.
+    # Round labels from 0 up, about one every 45 units of height.
     rough = most / max(2, height // 45)
     power = 10 ** max(0, len(str(int(rough))) - 1)
     tick = next(tick for tick in (power, 2 * power, 5 * power, 10 * power) if tick >= rough)
@@ -267,7 +267,7 @@ def _steps(tokens: Sequence[int], plot: Plot, most: int, height: int) -> str:
 
 
 class PromptBar(NamedTuple):
-    """A prompt, or a section of it, from left to right; lengths are user units."""
+    """A prompt, or a section of it, as a horizontal bar; lengths are in user units."""
 
     width: int
     segments: list[tuple[Block, float, float]]
@@ -277,7 +277,7 @@ class PromptBar(NamedTuple):
 
 
 def prompt_bar(shown: CallView) -> PromptBar:
-    """The whole prompt, block by block, against what it may take."""
+    """Return a bar of the whole prompt, block by block, with its limit."""
     call = shown.call
     blocks = [block for section in shown.sections for block in section.blocks]
     most = max(call.prompt_tokens, call.limit_tokens, sum(block.tokens for block in blocks)) or 1
@@ -285,7 +285,7 @@ def prompt_bar(shown: CallView) -> PromptBar:
 
 
 def section_bars(shown: CallView) -> dict[str, PromptBar]:
-    """Each section that has a budget, against that."""
+    """Return a bar for each section that has a budget, with that budget."""
     return {
         section.name: _bar(
             section.blocks,

@@ -1,4 +1,4 @@
-"""Who asks, what they may do, how often; and how a refusal is told: as problem details (RFC 9457).
+"""Authentication, permissions and rates of requests, and refusals as problem details (RFC 9457).
 
 A token file is YAML, written by ``ctxsteward serve token add``; it holds hashes, never a token::
 
@@ -9,15 +9,15 @@ A token file is YAML, written by ``ctxsteward serve token add``; it holds hashes
       sha256: 9f86d081884c7d65…      # of the token, which is 256 random bits: no slower hash is needed
       revoked: false                 # true, or the entry taken away: refused at once
 
-The file is looked at once a second and read again where it has changed. One that cannot be read lets nobody in.
+The file is checked once a second and read again if it has changed. If it cannot be read, every token is refused.
 Every token is compared in constant time with every entry. A bad, missing, malformed and revoked token get the same
-answer. A browser shows its token once, in a form, and then a cookie that only this process knows (`Logins`): it is as
-good as the token behind it, as long as that is not revoked.
+answer. A browser sends its token once, in a form, and then a cookie that only this process accepts (`Logins`); the
+cookie has the token's permissions until the token is revoked.
 
-Without a token file the service is one user's, on the loopback: `check_host` refuses names that are not this machine's
-(DNS rebinding), `check_origin` a write that another site's page asks a browser for (CSRF).
+Without a token file the service is for one user, on the loopback: `check_host` refuses names of other machines
+(DNS rebinding), `check_origin` a write that a page of another site makes a browser send (CSRF).
 
-Raises `Refusal`; `InputError` for a token file that is none. Sources: RFC 6750, RFC 9457; OWASP on CSRF.
+Raises `Refusal`, and `InputError` for an invalid token file. Sources: RFC 6750, RFC 9457; OWASP on CSRF.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class FieldFault(FrozenModel):
     """What is wrong with one field of a request."""
 
     where: str
-    """``body.messages[0].message``, ``query.limit``."""
+    """Path of the field, such as ``body.messages[0].message`` or ``query.limit``."""
     what: str
 
 
@@ -118,11 +118,11 @@ class Problem(FrozenModel):
     request_id: str
     """Also in the header ``x-request-id``, and in the service's log."""
     errors: tuple[FieldFault, ...]
-    """Of an invalid request; else empty."""
+    """Faults of an invalid request; otherwise empty."""
 
 
 class Refusal(HTTPException):
-    """A request that is answered with a problem. The framework lets its own kind of exception through unchanged."""
+    """Refusal of a request, answered with a problem; an `HTTPException`, which the framework passes on unchanged."""
 
     def __init__(
         self, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, errors: Sequence[FieldFault] = ()
@@ -143,7 +143,7 @@ class Refusal(HTTPException):
 
 
 def refusal_of_status(status: int, headers: Mapping[str, str] | None = None) -> Refusal:
-    """For what the framework itself refuses; its own words are not repeated."""
+    """Return the refusal for a status that the framework gave; its own text is not repeated."""
     kind = _BY_STATUS.get(status, "bad_request" if 400 <= status < 500 else "internal")
     return Refusal(kind, _DETAILS.get(kind, KINDS[kind][1].lower()), headers=headers)
 
@@ -158,7 +158,7 @@ _STORE = "the store could not do this; the service's log says why"
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """The problem that an error of the product is told as. Of the store's errors no text goes out: it names paths."""
+    """Return the refusal for an error of the product, without the texts of store errors, because they name paths."""
     match error:
         case Refusal():
             return error
@@ -184,13 +184,13 @@ def refusal_of(error: Exception) -> Refusal:
 
 
 class Principal(NamedTuple):
-    """Whoever makes a request."""
+    """The sender of a request."""
 
     name: str
     tenant: str
     scopes: frozenset[Scope]
     is_browser: bool
-    """Whether a browser may have sent the request by itself: with a cookie, or where no token is asked for."""
+    """Whether a browser may have sent the request by itself: with a cookie, or because no token is needed."""
 
 
 class ServiceToken(FrozenModel):
@@ -218,12 +218,12 @@ _FORM = DocumentKind(
 
 
 def digest_of(secret: str) -> str:
-    """What a token file holds of a token."""
+    """Return the hash of a token for the token file."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class TokenFile:
-    """The tokens of a service, as its file has them now."""
+    """The tokens of a service; follows changes of the token file."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class TokenFile:
         clock: Callable[[], float] = time.monotonic,
         same: Callable[[str, str], bool] = hmac.compare_digest,
     ) -> None:
-        """`same` compares in constant time. Raises `InputError` for a file that is none."""
+        """`same` compares in constant time. Raises `InputError` for an invalid file."""
         self.path, self._same = path, same
         self._clock, self._lock = clock, threading.Lock()
         self._entries: tuple[ServiceToken, ...] = ()
@@ -240,7 +240,7 @@ class TokenFile:
         self.entries()
 
     def entries(self) -> tuple[ServiceToken, ...]:
-        """All entries. Raises `InputError` where the file cannot be read any more."""
+        """Return all entries; raise `InputError` if the file can no longer be read."""
         with self._lock:
             now = self._clock()
             if now - self._looked >= LOOK_SECONDS:
@@ -256,19 +256,19 @@ class TokenFile:
             return self._entries
 
     def owner(self, secret: str) -> ServiceToken | None:
-        """The entry of this token; None: there is none, or it was revoked."""
+        """Return the entry of this token; None if it has none or was revoked."""
         return self.by_digest(digest_of(secret))
 
     def by_digest(self, digest: str) -> ServiceToken | None:
         owner = None
-        for entry in self.entries():  # each is compared, so that the time tells nothing
+        for entry in self.entries():  # compare every entry, so that the time reveals nothing
             is_same = self._same(entry.sha256, digest)
             owner = entry if is_same and not entry.revoked else owner
         return owner
 
 
 def read_tokens(path: Path) -> tuple[ServiceToken, ...]:
-    """The entries of a token file; raises `InputError` that names what does not fit."""
+    """Read the entries of a token file; raise `InputError` that names the fault."""
     entries = read_document(path, TokenDocument, _FORM).tokens
     names = [entry.name for entry in entries]
     if len(set(names)) != len(names) or len({entry.sha256 for entry in entries}) != len(entries):
@@ -277,7 +277,7 @@ def read_tokens(path: Path) -> tuple[ServiceToken, ...]:
 
 
 def write_tokens(path: Path, entries: Iterable[ServiceToken]) -> None:
-    """Put these entries into the file, as one step; only its owner can read it."""
+    """Write these entries into the file atomically; only its owner can read it."""
     text = StringIO()
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
@@ -293,7 +293,7 @@ def write_tokens(path: Path, entries: Iterable[ServiceToken]) -> None:
 
 
 def add_token(path: Path, name: str, tenant: str, scopes: Sequence[Scope]) -> str:
-    """Make a token, keep its hash in the file, and return it: it is shown this once."""
+    """Make a token, add its hash to the file, and return the token, which cannot be read again."""
     entries = read_tokens(path) if path.exists() else ()
     if any(entry.name == name for entry in entries):
         raise InputError(f"{path}: there is a token named {name!r:.60}; take another name, or revoke that one first")
@@ -308,7 +308,7 @@ def add_token(path: Path, name: str, tenant: str, scopes: Sequence[Scope]) -> st
 
 
 def revoke_token(path: Path, name: str) -> None:
-    """Take a token's entry out of the file; raises `InputError` where it has none of this name."""
+    """Remove a token's entry from the file; raise `InputError` if no token has this name."""
     entries = read_tokens(path)
     left = [entry for entry in entries if entry.name != name]
     if len(left) == len(entries):
@@ -318,14 +318,14 @@ def revoke_token(path: Path, name: str) -> None:
 
 
 class Logins:
-    """Browsers that have shown a token: a cookie for each, bounded, in memory."""
+    """Logins of browsers that have sent a token: a bounded number of cookies, in memory."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._seconds, self._clock = most, seconds, clock
         self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
 
     def begin(self, token: ServiceToken) -> str:
-        """The value of a new cookie."""
+        """Begin a login, and return the value of its cookie."""
         value = secrets.token_urlsafe(32)
         self._known[digest_of(value)] = (token.sha256, self._clock() + self._seconds)
         while len(self._known) > self._most:
@@ -333,7 +333,7 @@ class Logins:
         return value
 
     def token_digest(self, cookie: str) -> str | None:
-        """Of the token that was shown for this cookie."""
+        """Return the hash of the token behind a cookie, or None if the login has ended."""
         digest, until = self._known.get(digest_of(cookie), ("", 0.0))
         return digest if digest and self._clock() < until else None
 
@@ -347,7 +347,7 @@ UNAUTHORIZED = "show a token of this service: `Authorization: Bearer TOKEN`"
 def principal_of(
     headers: Sequence[tuple[bytes, bytes]], tokens: TokenFile | None, logins: Logins, tenant: str
 ) -> Principal:
-    """Whoever shows a token or a login cookie; without a token file, the user of this machine. Raises `Refusal`."""
+    """Return the sender by token or login cookie; without a token file, this machine's user. Raise `Refusal`."""
     if tokens is None:
         return Principal("loopback", tenant, frozenset(SCOPES), True)
     shown = [value for name, value in headers if name == b"authorization"]
@@ -367,14 +367,14 @@ def principal_of(
 
 
 def check_host(headers: Mapping[bytes, bytes], hosts: Sequence[str]) -> None:
-    """Refuse a request under a name that is not this machine's: a page may have had its own name lead here."""
+    """Refuse a request for a host name of another machine: a page's own name may resolve to this address."""
     named = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").lower())
     if named is None or named[1] not in hosts:
         raise Refusal("misdirected", f"this service answers to {', '.join(hosts)} alone; `--allow-host` names others")
 
 
 def check_origin(method: str, headers: Mapping[bytes, bytes], scheme: str) -> None:
-    """Refuse a write that a page of another site has a browser make."""
+    """Refuse a write that a page of another site makes a browser send."""
     if method in _SAFE:
         return
     origin = headers.get(b"origin")
@@ -388,14 +388,14 @@ def check_origin(method: str, headers: Mapping[bytes, bytes], scheme: str) -> No
 
 
 class RateLimiter:
-    """A token bucket a tenant; tenants are those of the token file, so there are few."""
+    """One token bucket for each tenant; only the token file's tenants have one, so there are few."""
 
     def __init__(self, per_second: float | None, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = per_second, float(burst), clock
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, tenant: str) -> None:
-        """Count a request; raises `Refusal` where the tenant makes too many."""
+        """Count a request; raise `Refusal` if the tenant makes too many."""
         if self._rate is None:
             return
         now = self._clock()
@@ -413,7 +413,7 @@ class RateLimiter:
 
 
 def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
-    """What pydantic found wrong, without the values that were sent."""
+    """Return pydantic's faults without the values that were sent, at most 20."""
     faults = []
     for error in errors[:20]:
         path = ""
@@ -427,7 +427,7 @@ def field_faults(errors: Sequence[Any]) -> list[FieldFault]:
 
 
 def needs(scope: Scope) -> Any:
-    """A dependency: whoever asks, who must have this scope."""
+    """Return a dependency that gives the sender of a request and refuses one without this scope."""
 
     def allowed(request: Request) -> Principal:
         who: Principal = request.state.principal

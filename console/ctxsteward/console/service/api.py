@@ -1,10 +1,10 @@
-"""The routes of the JSON API. All of it is in the OpenAPI document.
+"""The routes of the JSON API. The OpenAPI document describes all of them.
 
 Lists come in pages: `items`, and `next`, which is the `after` of the next page. Ids of sessions are percent-encoded in
-the path. Raises `Refusal` and errors of the product; `app` answers both with problem details.
+the path. Routes raise `Refusal` and errors of the product; `app` answers both with problem details.
 
-The rooms of the steward and of evals are imported when one of their routes is first asked for: they take a third of the
-time that a service takes to start, and after a restart clients wait for it.
+The rooms of the steward and of evals are imported at the first request for one of their routes: importing them takes a
+third of the service's start, for which clients wait after a restart.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from .request_body import StrictRoute
 
 
 def service_of(request: Request) -> Service:
-    """The running service."""
+    """Return the running service."""
     service: Service = request.app.state.service
     return service
 
@@ -94,14 +94,14 @@ router = APIRouter(route_class=StrictRoute, responses=PROBLEMS)
 def builder_of(
     service: Service, model: str | None, budgets: BudgetsInput | None, policy: PolicyName | None = None
 ) -> EnvelopeBuilder:
-    """The builder that a request asks for."""
+    """Return the builder that a request asks for."""
     named = {} if budgets is None else budgets.model_dump(exclude_none=True)
     stated = service.settings.budgets
     return service.builder(model, Budgets(**stated.model_dump(exclude_unset=True) | named) if named else stated, policy)
 
 
 def page_of(rows: Iterable[Any], after: int, limit: int) -> tuple[tuple[Any, ...], str | None]:
-    """A page of rows, and the `after` of the next one."""
+    """Return a page of rows, and the `after` of the next page, or None."""
     window = tuple(islice(rows, after, after + limit + 1))
     return window[:limit], str(after + limit) if len(window) > limit else None
 
@@ -155,7 +155,7 @@ async def list_sessions(
         for id in ids[:limit]:
             try:
                 records = service.store.journal.length(SessionKey(who.tenant, id))
-            except Damaged:  # its row alone; whatever is wrong with all of the store is no finding
+            except Damaged:  # damage of one row is a finding; an error of the whole store is raised
                 records = None
                 text = "the journal's row of its log was altered; `ctxsteward store fsck` says what can be done"
                 unreadable.append(Finding(kind="unreadable_session", field=id, text=text))
@@ -183,7 +183,7 @@ async def envelope(
 def _past_envelope(service: Service, opened: OpenSession, address: str | None) -> dict[str, Any]:
     tenant, id = opened.key
     if address is None:
-        if opened.newest is None:  # costs a listing of the session's manifests, once
+        if opened.newest is None:  # lists the session's manifests once
             assert opened.session is not None
             manifests = reversed(opened.session.journal.manifests(opened.key))
             opened.newest = next((each.address for each in manifests if META_REPORT not in each.body), None)
@@ -278,7 +278,7 @@ def _appended(service: Service, opened: OpenSession, body: AppendInput) -> Appen
 
 
 def followed(message: MessageInput) -> object:
-    """A message of a history with what stands beside it; one that comes alone is cheaper to recognize."""
+    """Return a message of a history with its other fields, or its wire dict alone, which `follow` compares faster."""
     beside = dict(message)
     wire = beside.pop("message")
     return wire if all(value is None for value in beside.values()) else NewMessage(message=wire, **beside)
@@ -345,7 +345,7 @@ def _compacted(
 ) -> Compaction:
     session = opened.session
     assert session is not None
-    with session.lock:  # what is written is what was weighed
+    with session.lock:  # the log must not change between pricing and writing
         session.refresh()
         bounded = partial(builder.preview, session, deadline_seconds=service.limits.build_seconds)
         before = bounded(compact=False)
@@ -450,7 +450,7 @@ async def evals(
         return ResultPage(items=(), next=None)
 
     def read_results() -> tuple[EvalResult, ...]:
-        from ctxsteward.evals.result_history import read  # in a worker thread: it imports the room of evals
+        from ctxsteward.evals.result_history import read  # imported in a worker thread, since it is slow
 
         return read(path)
 

@@ -1,15 +1,15 @@
-"""The HTTP application: what stands before every request, and the service put together.
+"""The HTTP application: the checks before every request, the routes, and the server.
 
     app = create_app(ServiceSettings(store=open_store("file:.ctxsteward")))      any ASGI server runs it
 
-`RequestGate` is around everything, pages included. In this order it gives the request an id, checks the name of the
-host (where there are no tokens), who asks, the origin of a write, the tenant's rate and its share of places, and the
-size and type of the body; every answer gets the id and the security headers; every request is counted and is
-one row of the log (no query, no body, no token). Whatever is not answered becomes a problem (`access`); an error of
-ours is logged with its traceback, and the client learns the request id alone.
+`RequestGate` handles every request, also those for pages. In this order it gives the request an id, checks the host
+name (without tokens), the sender, the origin of a write, the tenant's rate and share of places, and the size and type
+of the body. Every answer gets the id and the security headers. Every request is counted and becomes one row of the log
+(no query, no body, no token). An exception becomes a problem (`access`); for a fault of the service, the log has the
+traceback, and the client gets only the request id.
 
-What is under `PUBLIC` is served without a token, within small limits of its own. Routes say themselves which scope
-they need (`api.needs`).
+Paths in `PUBLIC` need no token and have small limits of their own. Each route declares the scope that it needs
+(`access.needs`).
 """
 
 from __future__ import annotations
@@ -61,29 +61,29 @@ from .desk import Service, ServiceSettings
 
 PUBLIC = frozenset(("/healthz", "/openapi.json", "/login"))
 PUBLIC_FILES = "/assets/"
-"""Served without a token."""
+"""Paths below it are served without a token."""
 STREAMS = frozenset(("/api/events",))
-"""Answers that do not end: they are bounded by the number of listeners."""
+"""Paths with endless answers; the number of listeners bounds them."""
 JSON_ROUTES = "/api/"
-"""Below it a body is JSON."""
+"""Paths below it take JSON bodies only."""
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{8,64}")
 HEADERS: Mapping[str, str] = {
     "content-security-policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'; object-src 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with no-referrer a browser says `Origin: null` of a form of ours
+    "referrer-policy": "same-origin",  # with no-referrer, browsers send `Origin: null` with our forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-"""Of every answer that does not set them itself."""
+"""Headers of every answer, unless it sets them itself."""
 _HEADERS = {name.encode(): value.encode() for name, value in HEADERS.items()}
 
 
 class Exchange:
-    """One request and its answer, as they go through the gate."""
+    """One request and its answer, on their way through `RequestGate`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, service: Service) -> None:
         self.scope, self._receive, self._send, self._service = scope, receive, send, service
@@ -95,7 +95,7 @@ class Exchange:
         self.status, self.sent_bytes, self.read_bytes = 0, 0, 0
         self.tenant: str | None = None
         self.error: Exception | None = None
-        """What the log tells of an answer that is our own fault."""
+        """Error for the log, if the answer reports a fault of the service."""
         self._is_read = False
         limits = service.limits
         self.body_bytes, self.body_seconds = limits.body_bytes, limits.body_seconds
@@ -105,19 +105,19 @@ class Exchange:
         self._is_ended = False
 
     def end_waiting(self) -> None:
-        """Wait no longer for the body: a newer request takes the place."""
+        """Stop waiting for the body, because a newer request takes the place."""
         self._is_ended = True
         if self._waiting is not None and self._waiting.when() is not None:
             self._waiting.reschedule(0)
 
     def leave(self) -> None:
-        """Give back what the request has taken."""
+        """Release the place and the body's bytes of the request."""
         if self.holder is not None:
             self._service.places.leave(self.holder, self.read_bytes)
         self._service.anonymous.leave(id(self))
 
     async def receive(self) -> Message:
-        """The body, within its limits of size and time."""
+        """Receive a piece of the body, within the limits of size and time."""
         if self._is_read:
             return await self._receive()
         left = self.started + self.body_seconds - self._service.settings.clock()
@@ -141,7 +141,7 @@ class Exchange:
         return Refusal("too_large", f"a body may have {self.body_bytes:,} bytes", headers={"Connection": "close"})
 
     async def send(self, message: Message) -> None:
-        """A piece of the answer; a client that does not take it loses the connection."""
+        """Send a piece of the answer; close the connection of a client that does not take it."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             given = [(name.lower(), value) for name, value in message.get("headers", ())]
@@ -164,13 +164,13 @@ class Exchange:
 
 
 def problem_response(refusal: Refusal, request_id: str) -> Response:
-    """The answer that a refusal is."""
+    """Return the HTTP response for a refusal."""
     body = refusal.problem(request_id).model_dump_json()
     return Response(body, refusal.status, media_type=MEDIA_TYPE, headers=refusal.headers)
 
 
 class RequestGate:
-    """ASGI middleware: see the module."""
+    """ASGI middleware that checks and logs every request; the module lists the checks."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
@@ -193,14 +193,14 @@ class RequestGate:
             refusal = refusal_of(raised)
             exchange.error = raised if refusal.status >= 500 else None
             if not exchange.status:
-                with suppress(Refusal):  # it is not taken either
+                with suppress(Refusal):  # the client does not take this answer either
                     await self._answer(exchange, refusal)
         finally:
             exchange.leave()
             self._log(exchange)
 
     async def _answer(self, exchange: Exchange, refusal: Refusal) -> None:
-        """A person's browser that lacks a login is sent to the form; everybody else gets the problem."""
+        """Redirect a browser without a login to the form; answer any other client with the problem."""
         wants_page = b"text/html" in exchange.named.get(b"accept", b"")
         path: str = exchange.scope["path"]
         if refusal.kind == "unauthorized" and wants_page and not path.startswith(JSON_ROUTES):
@@ -216,7 +216,7 @@ class RequestGate:
         if path in PUBLIC or path.startswith(PUBLIC_FILES):
             exchange.body_bytes = service.limits.anonymous_body_bytes
             exchange.body_seconds = service.limits.anonymous_body_seconds
-            if path != "/healthz":  # it reads no body, and monitoring always gets an answer
+            if path != "/healthz":  # monitoring must always get an answer; it sends no body
                 service.anonymous.take(id(exchange), exchange.end_waiting)
             check_origin(scope["method"], headers, scope["scheme"])
         else:
@@ -268,7 +268,7 @@ _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 def create_app(settings: ServiceSettings) -> FastAPI:
-    """The application over an open store; `app.state.service` is the running service."""
+    """Return the application over an open store; `app.state.service` is the running service."""
     service = Service(settings)
 
     @asynccontextmanager
@@ -319,14 +319,14 @@ def _problem(request: Request, error: Exception) -> Response:
 # -- the server -----------------------------------------------------------------------------------------------------
 
 HEADER_SECONDS = 15.0
-"""A connection that has not sent its request's headers by then is closed."""
+"""Seconds after which a connection without complete request headers is closed."""
 HEADER_BYTES = 32 << 10
 REQUESTS_FRACTION = 0.8
-"""Of the time to stop, for requests that are under way; the rest is for closing the store."""
+"""Share of the stop time for requests under way; the rest is for closing the store."""
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that waits so long for headers, and tells what is no HTTP with a problem."""
+    """HTTP/1.1 that waits `HEADER_SECONDS` for headers, and answers malformed requests with a problem."""
 
     header_seconds = HEADER_SECONDS
     _waiting: asyncio.TimerHandle | None = None
@@ -369,10 +369,10 @@ class PatientProtocol(H11Protocol):
 
 
 class StoppableServer(uvicorn.Server):
-    """A server that a signal stops in order: nothing new, what runs is finished, exit code 0.
+    """Server that a signal stops in order: it takes no new requests, finishes those under way, and exits with 0.
 
-    What has not ended `stop_seconds` after the signal, whatever it is, ends with the process, exit code 1: a thread
-    cannot be ended otherwise. What was acknowledged is on disk by then.
+    If anything still runs `stop_seconds` after the signal, the process exits with 1, because a thread cannot be ended
+    otherwise. Everything acknowledged is on disk by then.
     """
 
     def __init__(self, app: FastAPI, stop_seconds: float) -> None:
@@ -395,7 +395,7 @@ class StoppableServer(uvicorn.Server):
         self._is_stopping = False
 
     def serve_on(self, listening: socket.socket, ready: Callable[[], None]) -> None:
-        """Serve until a signal comes; `ready` is called when signals are heard."""
+        """Serve until a signal comes; `ready` is called once the signal handlers are installed."""
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
 
         signals = (signal.SIGINT, signal.SIGTERM)
@@ -408,7 +408,7 @@ class StoppableServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """At a signal; the server calls it while it runs, too."""
+        """Stop at a signal. The server replaces the handlers with this method while it runs, too."""
         if not self._is_stopping:
             self._is_stopping = True
             timer = threading.Timer(self._stop_seconds, self._end)
@@ -430,7 +430,7 @@ class StoppableServer(uvicorn.Server):
 
 
 def openapi_of(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI 3.1 document: published JSON Schemas stand in it under their own names."""
+    """Return the OpenAPI 3.1 document; its components include published JSON Schemas under their own names."""
     described: dict[str, Any] = get_openapi(
         title="ctxsteward",
         version=app.version,
@@ -451,7 +451,7 @@ def openapi_of(app: FastAPI) -> dict[str, Any]:
 
 
 def _with_published(node: Any, used: dict[str, None]) -> Any:
-    """The same with a reference for each place that names a published schema."""
+    """Replace every mark of a published schema in the document by a reference, and add its name to `used`."""
     if isinstance(node, list):
         return [_with_published(item, used) for item in node]
     if not isinstance(node, dict):
@@ -464,7 +464,7 @@ def _with_published(node: Any, used: dict[str, None]) -> Any:
 
 
 def component_of(name: str) -> dict[str, Any]:
-    """A published schema as components: itself under its name, and its definitions under ``NAME_DEFINITION``."""
+    """Return a published schema as components: under its own name, and its definitions under ``NAME_DEFINITION``."""
     published = schema(name)
     definitions = published.pop("$defs", {})
     text = json.dumps({name: published, **{f"{name}_{key}": value for key, value in definitions.items()}})

@@ -1,10 +1,10 @@
-"""What the HTTP API takes and gives, as models: the OpenAPI document is made from them, and clients from that.
+"""Models of the HTTP API's request and answer bodies. The OpenAPI document is made from them, and clients from that.
 
-A field of a published kind (`envelope`, `compression_report`, …) is that document, as its JSON Schema says; the OpenAPI
-document refers to the schema by its name. Tokens are the builder's estimates.
+A field of a published kind (`envelope`, `compression_report`, …) contains that document, as its JSON Schema says; the
+OpenAPI document refers to the schema by its name. Tokens are the builder's estimates.
 
-Every list, object and text that is sent has a bound, which the OpenAPI document states. A list that does not fit is
-left at its first fault: a body of two million numbers is refused as quickly as one of a single number.
+Every list, object and text of a request has a bound, which the OpenAPI document states. Checking a list stops at its
+first fault: a body of two million numbers is refused as quickly as a body of one number.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from ctxsteward.schemas.frozen import FrozenModel
 
 MAX_NAME = 200
 MAX_MESSAGES = 1_000
-"""That one request appends."""
+"""Most messages that one request appends."""
 MAX_HISTORY = 10_000
-"""Messages of a history that a build is given."""
+"""Most messages in the history of a build."""
 MAX_PARTS = 256
-"""Of one message: blocks of its content, blocks inside those, and tool calls. A real one has a few dozen at most."""
+"""Most parts of a message: blocks of content, blocks inside those, tool calls. Real ones have a few dozen at most."""
 MAX_TEXT_CHARS = 2_000_000
-"""Of one text of a message; images and documents are no text. No model's window takes so much."""
+"""Most characters of one text of a message, not counting images and documents. No model's window takes so many."""
 MAX_FIELDS = 64
-"""Of one message, or of one tool's schema at its top."""
+"""Most fields of a message, or of a tool's schema at its top level."""
 MAX_TOOLS = 512
 MAX_SYSTEM_CHARS = 1_000_000
 _SPARE_FIELDS = 20
-"""Unknown fields that a refusal names one by one."""
+"""Most unknown fields that a refusal names one by one."""
 
 
 def _within_bounds(wire: dict[str, Any]) -> dict[str, Any]:
-    """Refuse a message with more fields or parts than a real one has: what builds cost grows with its parts."""
+    """Refuse a message with more fields or parts than real ones have, because a build's cost grows with the parts."""
     if len(wire) > MAX_FIELDS:
         raise PydanticCustomError("too_long", f"{len(wire):,} fields; a message may have {MAX_FIELDS}")
     for name in ("content", "tool_calls"):
@@ -56,7 +56,7 @@ def _within_bounds(wire: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """The texts of a message's content or calls, however the provider nests them."""
+    """Yield the texts of a message's content or calls, however the provider nests them."""
     if isinstance(value, str):
         yield value
     for part in value if isinstance(value, list) else ():
@@ -68,7 +68,7 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 def _parts_in(parts: list[Any]) -> int:
-    """Parts, and those inside them: the result of a tool has parts of its own."""
+    """Count the parts and the parts inside them, such as those of a tool result."""
     inner = (part.get("content") for part in parts if isinstance(part, dict))
     return len(parts) + sum(len(one) for one in inner if isinstance(one, list))
 
@@ -100,7 +100,7 @@ ResultBody = Annotated[dict[str, Any], WithJsonSchema({"x-published": "eval_resu
 
 
 def _whole(value: Any) -> Any:
-    """1.0 is a whole number to JSON Schema; "1" and true are none."""
+    """Convert a float such as 1.0, which is a whole number to JSON Schema; leave "1" and true, which are none."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 
@@ -111,12 +111,12 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
 class _Body(FrozenModel):
-    model_config = ConfigDict(strict=True, defer_build=False)  # FastAPI warns of a body whose schema is not built
+    model_config = ConfigDict(strict=True, defer_build=False)  # FastAPI warns about a body with a deferred schema
 
     @model_validator(mode="before")
     @classmethod
     def _few_fields(cls, value: Any) -> Any:
-        """Each unknown field is a fault of its own, and a body has room for a hundred thousand of them."""
+        """Refuse many unknown fields at once: each would be a fault of its own, and a body has room for 100,000."""
         known = len(cls.model_fields)
         if isinstance(value, dict) and len(value) > known + _SPARE_FIELDS:
             raise PydanticCustomError("too_long", f"{len(value):,} fields; there are {known}")
@@ -131,7 +131,7 @@ class MessageInput(_Body):
 
     message: SentMessage
     id: Meta | None = None
-    """The same id twice is the same message: send it again after an answer that was lost."""
+    """Id of the message. A message with a known id is not appended again, so send it again if an answer was lost."""
     phase: Meta | None = None
     pin: Literal["keep", "soft"] | None = None
     ts: Meta | None = None
@@ -145,7 +145,7 @@ class HeadInput(_Body):
     system: Annotated[str, Field(max_length=MAX_SYSTEM_CHARS)] | None = None
     tools: Annotated[list[SentTool], Field(max_length=MAX_TOOLS, fail_fast=True)] | None = None
     profile: Name | None = None
-    """A committed profile of the tenant; a session keeps the one it was created with."""
+    """Name of a committed profile of the tenant; a session keeps the profile with which it was created."""
 
 
 class AppendInput(_Body):
@@ -154,7 +154,7 @@ class AppendInput(_Body):
     messages: Annotated[list[MessageInput], Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)]
     head: HeadInput | None = None
     follow: bool = False
-    """The messages are the whole history: what is new is appended, and a changed past is kept in a fork."""
+    """Whether the messages are the whole history: new ones are appended, and a changed past is kept in a fork."""
 
 
 class BudgetsInput(_Body):
@@ -176,26 +176,26 @@ class BuildInput(_Body):
     """What the envelope is built for."""
 
     provider: Provider | None = None
-    """Whose request it becomes; null: the envelope alone."""
+    """Provider whose request to render; null for the envelope alone."""
     model: Name | None = None
-    """Whose tokens and window count; null: the service's."""
+    """Model whose tokens and window count; null for the service's model."""
     budgets: BudgetsInput | None = None
     policy: PolicyName | None = None
     history: Annotated[list[SentMessage], Field(max_length=MAX_HISTORY, fail_fast=True)] | None = None
-    """The whole history: it is followed first, and built on where it stands."""
+    """The whole history of the conversation; the session follows it before the build."""
     principal: Meta | None = None
-    """Who the user messages of `history` are by, so that `store forget --principal` finds them."""
+    """Author of the user messages of `history`, so that `store forget --principal` finds them."""
     cache: bool = True
-    """Mark where the provider may cache."""
+    """Whether the request marks the places where the provider may cache."""
     envelope: bool = True
-    """Send the envelope along; false saves its rendering."""
+    """Whether the answer contains the envelope; false saves its rendering."""
 
 
 class CompactInput(_Body):
     """How far to compact."""
 
     keep_tokens: Annotated[int, Field(ge=0, le=100_000_000), BeforeValidator(_whole)] | None = None
-    """Of messages that may leave, keep so many tokens verbatim; null: as if what stands there filled its budget."""
+    """Tokens of removable messages to keep verbatim; null compacts as if the present messages filled their budget."""
     model: Name | None = None
     budgets: BudgetsInput | None = None
 
@@ -224,18 +224,18 @@ class AppendedMessage(FrozenModel):
     ref: str
     ordinal: int
     is_new: bool
-    """False: it was there already."""
+    """False if the session had the message already."""
 
 
 class AppendResult(FrozenModel):
     """What became of the messages."""
 
     session: str
-    """Where they stand: with `follow` a fork, if the history goes another way than what was known."""
+    """Session that has the messages; with `follow`, a fork if the history differs from the known one."""
     length: int
-    """Messages up to there."""
+    """Number of messages in that session."""
     messages: tuple[AppendedMessage, ...]
-    """Each that was sent; with `follow` none."""
+    """One entry for each message sent; empty with `follow`."""
     findings: tuple[FindingBody, ...]
 
 
@@ -245,7 +245,7 @@ class BuildResult(FrozenModel):
     session: str
     address: str
     tokens: int
-    """Of the whole prompt, as estimated."""
+    """Estimated tokens of the whole prompt."""
     provider: Provider | None
     request: dict[str, Any] | None
     """Arguments of the provider's client, without the model."""
@@ -258,17 +258,17 @@ class CompactionPrice(FrozenModel):
     prompt_tokens_before: int
     prompt_tokens_after: int
     shared_prefix_tokens: int
-    """Unchanged beginning, which the cache goes on serving."""
+    """Tokens of the unchanged beginning, which the cache still serves."""
     next_call_before: float
     next_call_after: float
     later_call_before: float
     later_call_after: float
     break_even_calls: int | None
-    """Calls after which it has paid; null: it saves nothing."""
+    """Number of calls after which it has paid for itself; null if it saves nothing."""
 
     @classmethod
     def of(cls, before: Envelope, after: Envelope, builder: EnvelopeBuilder) -> Self:
-        """With and without the compaction, where the provider's cache holds what was sent."""
+        """Compare the price of calls with and without the compaction, given that the cache has the last prompt."""
         prices, old, new = builder.prices or Prices(), before.tokens, after.tokens
         shared = min(prefix_tokens(before, after, builder.counter.text), new)
         now, then, later = prices.of(old, old), prices.of(new, shared), prices.of(new, new)
@@ -291,12 +291,12 @@ class Compaction(FrozenModel):
     session: str
     dry_run: bool
     is_compacted: bool
-    """False: nothing was or would be compacted, and `reason` says why."""
+    """False if nothing was or would be compacted; `reason` says why."""
     reason: str | None
     report: ReportBody | None
     price: CompactionPrice
     address: str | None
-    """Of the envelope that was built with it; null: nothing was written."""
+    """Address of the envelope that was built with it; null if nothing was written."""
 
 
 class ResolvedOriginal(FrozenModel):
@@ -312,7 +312,7 @@ class SessionListing(FrozenModel):
 
     id: str
     records: int | None
-    """In its log on this machine; 0: it lies in the object store alone; null: it cannot be read, and a finding says
+    """Records of its log on this machine; 0 if only the object store has it; null if it cannot be read: a finding says
     why."""
 
 
@@ -322,7 +322,7 @@ class SessionPage(FrozenModel):
     items: tuple[SessionListing, ...]
     next: str | None
     findings: tuple[FindingBody, ...]
-    """Parts of the object store, and sessions of this page, that could not be read."""
+    """Findings about unreadable parts of the object store and unreadable sessions of this page."""
 
 
 class ReportPage(FrozenModel):

@@ -1,14 +1,14 @@
-"""What a running service holds: its settings, open sessions, builders, worker threads, and who listens for events.
+"""The state of a running service: settings, open sessions, builders, worker threads, and event listeners.
 
-Work on a store is synchronous and runs in a bounded number of threads (`Service.run`). A session that was asked for
-stays open, the longest unused of more than `open_sessions` is dropped: so a turn costs the same however old its session
-is. Requests for one session come one after another, in the order of asking, and take one thread among them.
+Work on a store is synchronous and runs in a bounded number of threads (`Service.run`). A requested session stays open,
+so that a turn costs the same however old its session is; beyond `open_sessions`, the least recently used one is
+dropped. Requests for one session run one after another, in the order of their arrival, and share one thread.
 
-`EventHub` tells listeners what happens: requests of this service say it themselves; what other processes append is seen
-by asking the journal for the lengths of the sessions that are open here or listened to, once a second, while somebody
-listens. A listener that does not keep up loses the oldest events and is told so.
+`EventHub` sends events to listeners. Requests of this service report their own events. To see what other processes
+append, the hub reads from the journal, once a second while there are listeners, the lengths of the sessions that are
+open here or listened to. A slow listener loses the oldest events and gets their number.
 
-Raises `Refusal`, and what the store raises.
+Raises `Refusal`, and the errors of the store.
 """
 
 from __future__ import annotations
@@ -40,47 +40,47 @@ P = ParamSpec("P")
 T = TypeVar("T")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 HEALTH_SECONDS = 1.0
-"""Seconds for which `/healthz` repeats the last answer of the store."""
+"""Seconds for which `/healthz` repeats the store's last answer."""
 NO_SESSION = "this tenant has no session of this name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceLimits:
-    """What one client, or all together, may take."""
+    """Limits of one client, one tenant, or all together."""
 
     body_bytes: int = 4 << 20
     bodies_bytes: int = 32 << 20
-    """Of all requests under way together; at most half of it of one tenant. Read and checked, a body takes several
+    """Bytes of the bodies of all requests under way; one tenant may have half of them. Checking a body takes several
     times its size."""
     messages: int = 1_000
-    """Of one request."""
+    """Most messages of one request."""
     requests: int = 64
-    """At once; one more is answered with 503."""
+    """Most requests at once; one more is answered with 503."""
     tenant_requests: int = 32
-    """Of one tenant, where there are tokens."""
+    """Most requests of one tenant at once, if there are tokens."""
     anonymous_requests: int = 64
-    """Without a token; one more ends the oldest."""
+    """Most requests without a token at once; one more ends the oldest."""
     anonymous_body_bytes: int = 8 << 10
     anonymous_body_seconds: float = 5.0
     threads: int = 8
     tenant_threads: int = 4
-    """Of one tenant, where there are tokens."""
+    """Most worker threads of one tenant, if there are tokens."""
     parse_threads: int = 2
-    """That read and check bodies."""
+    """Threads that read and check bodies."""
     build_seconds: float = 15.0
-    """A build that has not decided by then what to compact and recall goes on without it, and says so."""
+    """Seconds for a build to decide on compaction and recall; then it goes on without them, with a finding."""
     open_sessions: int = 256
     builders: int = 32
     listeners: int = 32
-    """Of events, of all tenants; half of them at most of one."""
+    """Most listeners to events of all tenants; one tenant may have half of them."""
     listener_events: int = 256
-    """That wait for one listener."""
+    """Most events that wait for one listener."""
     requests_per_second: float | None = 100.0
-    """Of one tenant; None: any number."""
+    """Requests of one tenant; None for no limit."""
     burst: int = 200
     body_seconds: float = 20.0
     send_seconds: float = 20.0
-    """A piece of an answer that a client does not take for so long ends the connection."""
+    """Seconds for a client to take a piece of an answer; then the connection is closed."""
     logins: int = 1_000
     login_seconds: float = 8 * 3600.0
     poll_seconds: float = 1.0
@@ -89,24 +89,24 @@ class ServiceLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """What a service is started with; whoever opened the store closes it."""
+    """Settings of a service. The service does not close the store."""
 
     store: Store
     tenant: str = "default"
-    """Whose sessions are served where there are no tokens, and whose eval history it is."""
+    """Tenant that is served if there are no tokens, and that may see the eval history."""
     tokens: TokenFile | None = None
-    """None: one user, on the loopback."""
+    """Tokens of the users; None for one user on the loopback."""
     hosts: tuple[str, ...] = LOOPBACK_HOSTS
-    """Names under which it answers where there are no tokens."""
+    """Host names that requests may use if there are no tokens."""
     profile: Profile | None = None
-    """Of sessions that name none when they are created."""
+    """Profile of new sessions whose request names none."""
     model: str = DEFAULT_MODEL
     budgets: Budgets = field(default_factory=Budgets)
     eval_history: Path | None = None
     scrape: Callable[[], str] | None = None
-    """What OpenTelemetry has counted, as Prometheus reads it; None: no SDK is set up."""
+    """Returns OpenTelemetry's figures in Prometheus' text format; None without an SDK."""
     log: Callable[[dict[str, Any]], None] = lambda row: None
-    """Takes one row a request, and one an error."""
+    """Logs one row for each request, and one for each error of the server."""
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], str] = utc_now
     limits: ServiceLimits = field(default_factory=ServiceLimits)
@@ -114,17 +114,17 @@ class ServiceSettings:
 
 @dataclass(slots=True, eq=False)
 class OpenSession:
-    """A session that requests share."""
+    """An open session that requests share."""
 
     key: SessionKey
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
     session: Session | None = None
-    """None: not opened yet."""
+    """None until it is opened."""
     head: str | None = None
-    """What it was opened for writing with; None: it was opened for reading alone."""
+    """Head with which it was opened for writing, as JSON; None if it was opened for reading only."""
     newest: str | None = None
-    """Address of the envelope that was built last here."""
+    """Address of the newest envelope that this service built of it, if known."""
 
 
 class Service:
@@ -136,7 +136,7 @@ class Service:
         self.logins = Logins(limits.logins, limits.login_seconds, settings.clock)
         self.rates = RateLimiter(limits.requests_per_second, limits.burst, settings.clock)
         self.hub = EventHub(self)
-        alone = settings.tokens is None  # one user, who shares with nobody
+        alone = settings.tokens is None  # one user has all of every limit
         self.places = RequestPlaces(
             limits.requests,
             limits.requests if alone else limits.tenant_requests,
@@ -145,11 +145,11 @@ class Service:
         )
         self.anonymous = AnonymousPlaces(limits.anonymous_requests)
         self.ledgers = asyncio.Lock()
-        """One at a time reads a ledger of the steward, which may have to catch up first."""
+        """Lock for ledgers of the steward: reading one may first have to bring it up to date."""
         self._asking = asyncio.Lock()
         self._asked_at = float("-inf")
         self.counts: dict[tuple[str, str, int], tuple[int, float]] = {}
-        """Requests and their seconds, by method, route and status."""
+        """Number of requests and their seconds, by method, route and status."""
         self._threads: ThreadShares | None = None
         self._own_thread: CapacityLimiter | None = None
         self._parsing: CapacityLimiter | None = None
@@ -158,7 +158,7 @@ class Service:
         self.builder()
 
     async def run(self, tenant: str, work: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> T:
-        """Do this for a tenant in one of its worker threads; it is not given up where the client goes away."""
+        """Run work for a tenant in one of its worker threads; it is finished even if the client disconnects."""
         if self._threads is None:
             alone = self.settings.tokens is None
             self._threads = ThreadShares(
@@ -168,20 +168,20 @@ class Service:
             return await to_thread.run_sync(partial(work, *args, **more), limiter=limiter)
 
     async def run_own(self, work: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> T:
-        """Do this for the service itself, in a thread that no tenant takes."""
+        """Run work for the service itself, in a thread of its own."""
         if self._own_thread is None:
             self._own_thread = CapacityLimiter(1)
         return await to_thread.run_sync(partial(work, *args, **more), limiter=self._own_thread)
 
     async def healthy(self) -> None:
-        """Ask the store for something, at most once a second however many ask; raises `StoreError`."""
+        """Read from the store, at most once a second however many callers ask; raise `StoreError` if that fails."""
         async with self._asking:
             if self.settings.clock() - self._asked_at >= HEALTH_SECONDS:
                 await self.run_own(self.store.journal.length, SessionKey("default", "healthz"))
                 self._asked_at = self.settings.clock()
 
     async def parse(self, work: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> T:
-        """Read a body, beside the event loop; few at once, because each takes much memory for a moment."""
+        """Read a body outside the event loop; few at once, because each takes much memory for a short time."""
         if self._parsing is None:
             self._parsing = CapacityLimiter(self.limits.parse_threads)
         return await to_thread.run_sync(partial(work, *args, **more), limiter=self._parsing)
@@ -192,11 +192,11 @@ class Service:
         return self.places.taken + self.anonymous.taken
 
     def call(self, tell: Callable[P, object], *args: P.args, **more: P.kwargs) -> None:
-        """From a worker thread: do this in the event loop, before the thread goes on."""
+        """Call a function in the event loop from a worker thread, and wait for it."""
         from_thread.run_sync(partial(tell, *args, **more))
 
     def may_still_read(self, who: Principal, headers: Sequence[tuple[bytes, bytes]]) -> bool:
-        """Whether who asked with these headers may go on reading what they began to."""
+        """Return whether these headers still give their sender the right to read this tenant."""
         settings = self.settings
         try:
             now = principal_of(headers, settings.tokens, self.logins, settings.tenant)
@@ -205,7 +205,7 @@ class Service:
         return now.tenant == who.tenant and "read" in now.scopes
 
     def figures(self) -> str:
-        """Requests and what is open, in Prometheus' text format."""
+        """Return figures on requests, open sessions and listeners in Prometheus' text format."""
         routes = [
             (f'{{method="{method}",route="{route}",status="{status}"}}', number, seconds)
             for (method, route, status), (number, seconds) in sorted(self.counts.items())
@@ -227,7 +227,7 @@ class Service:
     def builder(
         self, model: str | None = None, budgets: Budgets | None = None, policy: PolicyName | None = None
     ) -> EnvelopeBuilder:
-        """The builder of this configuration; raises `UnknownModel`, `InvalidBudget`."""
+        """Return the builder of this configuration; raise `UnknownModel` or `InvalidBudget`."""
         model, budgets = model or self.settings.model, budgets or self.settings.budgets
         fixed = sorted(budgets.model_fields_set)
         key = json.dumps([model, policy, fixed, budgets.model_dump(mode="json")])
@@ -243,7 +243,7 @@ class Service:
 
     @asynccontextmanager
     async def reading(self, tenant: str, id: str) -> AsyncIterator[OpenSession]:
-        """A session that is there, for reading; it moves to no machine. Raises `Refusal`, `Erased`."""
+        """Open an existing session for reading, without taking its ownership. Raise `Refusal` or `Erased`."""
         async with self._at(SessionKey(tenant, id)) as opened:
             await self.run(tenant, self._read, opened)
             yield opened
@@ -252,7 +252,7 @@ class Service:
     async def writing(
         self, tenant: str, id: str, *, head: dict[str, Any] | None = None, create: bool = False
     ) -> AsyncIterator[OpenSession]:
-        """A session for writing; with `create` one that is not there is made. `head`: arguments of `Store.session`."""
+        """Open a session for writing; `create` makes a missing one. `head` has arguments of `Store.session`."""
         async with self._at(SessionKey(tenant, id)) as opened:
             await self.run(tenant, self._write, opened, head, create)
             yield opened
@@ -266,7 +266,7 @@ class Service:
             async with opened.lock:
                 yield opened
         except StoreError:
-            opened.session = None  # opened anew by whoever asks next
+            opened.session = None  # the next request opens it anew
             raise
         finally:
             opened.users -= 1
@@ -302,13 +302,13 @@ class Service:
         opened.session, opened.head = session, head_text
 
     def _refuse_absent(self, key: SessionKey) -> None:
-        """Somebody else's session and none at all are one and the same: names are looked up within the tenant."""
+        """Raise `Refusal` if the tenant has no such session; another tenant's session gives the same answer."""
         forgotten = any(note.principal is None for note in self.store.journal.forgotten(key.tenant, key.session))
         if not forgotten and not self.store.exists(key.session, tenant=key.tenant):
             raise Refusal("not_found", NO_SESSION)
 
     def open_keys(self, tenant: str) -> list[SessionKey]:
-        """Sessions of this tenant that are open here, the longest unused first."""
+        """Return this tenant's sessions that are open here, the least recently used first."""
         return [key for key in self._open if key.tenant == tenant]
 
     def is_in_use(self, key: SessionKey) -> bool:
@@ -321,10 +321,10 @@ class Service:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceEvent:
-    """Something that happened to a session."""
+    """An event of a session."""
 
     number: int
-    """Counts within this process."""
+    """Number of the event within this process."""
     tenant: str
     session: str
     kind: str
@@ -338,11 +338,11 @@ class ServiceEvent:
 
 @dataclass(slots=True, eq=False)
 class EventListener:
-    """One client that listens."""
+    """One client that listens to events."""
 
     tenant: str
     session: str | None
-    """None: all of the tenant's."""
+    """Session to listen to; None for all of the tenant's."""
     waiting: deque[ServiceEvent]
     more: asyncio.Event = field(default_factory=asyncio.Event)
     lost: int = 0
@@ -358,7 +358,7 @@ class EventListener:
 
 
 class EventHub:
-    """Tells listeners; used from the event loop alone."""
+    """Distributor of events to listeners; used from the event loop alone."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -375,7 +375,7 @@ class EventHub:
         return len(self._listeners)
 
     def tell(self, key: SessionKey, kind: str, **data: Any) -> None:
-        """Tell whoever listens."""
+        """Send an event to its listeners."""
         self._number += 1
         event = ServiceEvent(number=self._number, tenant=key.tenant, session=key.session, kind=kind, data=data)
         self._past.append(event)
@@ -384,25 +384,25 @@ class EventHub:
                 listener.give(event)
 
     def appended(self, session: Session, refs: Sequence[str]) -> None:
-        """Tell of messages that a request has appended."""
+        """Send events for messages that a request has appended."""
         for ref in refs:
             self.tell(session.key, "appended", ref=ref)
         self._told(session)
 
     def built(self, session: Session, envelope: Envelope) -> None:
-        """Tell of an envelope that a request has built, and of the compaction that it took."""
+        """Send events for an envelope that a request has built, and for its compactions."""
         for report in envelope.reports:
             self.tell(session.key, "compacted", **compacted_data(report))
         self.tell(session.key, "built", address=envelope.address, tokens=envelope.tokens)
         self._told(session)
 
     def _told(self, session: Session) -> None:
-        """All that stands in this log now has been told."""
+        """Note that events were sent for the session's whole log."""
         if session.key in self._positions:
             self._positions[session.key] = session.state.position
 
     def listen(self, tenant: str, session: str | None, after: int | None = None) -> EventListener:
-        """Begin to listen; with `after`, from the event behind that number on, as far as it is remembered."""
+        """Begin to listen; with `after`, first replay the later events that are still remembered."""
         limits = self._service.limits
         same = sum(each.tenant == tenant for each in self._listeners)
         if self.is_closed or len(self._listeners) >= limits.listeners or same >= max(1, limits.listeners // 2):
@@ -439,7 +439,7 @@ class EventHub:
         assert self._grown is not None
         while not self.is_closed:
             for key in self._watched():
-                with suppress(StoreError):  # of one session; the others are looked at all the same
+                with suppress(StoreError):  # an error of one session must not stop the others
                     if not self._service.is_in_use(key):
                         await self._look(key)
             with suppress(TimeoutError):
@@ -456,7 +456,7 @@ class EventHub:
         return list(keys)
 
     async def _look(self, key: SessionKey) -> None:
-        """Tell what others have written since."""
+        """Send events for records that other processes have appended."""
         known = self._positions.get(key)
         journal = self._service.store.journal
         length = await self._service.run_own(journal.length, key)
@@ -479,7 +479,7 @@ class EventHub:
 
 
 def compacted_data(report: Any) -> dict[str, Any]:
-    """What an event tells of a compaction: no text."""
+    """Return the figures of a compaction for its event, without text."""
     return {
         "report": report.id,
         "pre_tokens": report.pre_tokens,

@@ -1,15 +1,15 @@
-"""What people do on the live pages, and how full a session is.
+"""Actions on the live pages, and a session's health.
 
-    GET  /api/sessions/{id}/health     how full it is, as JSON; `<context-meter>` asks for it
-    GET  /sessions/{id}/health         the page, with a preview of a compaction where `preview=1` asks for one
+    GET  /api/sessions/{id}/health     how full it is, as JSON; `<context-meter>` requests it
+    GET  /sessions/{id}/health         the page; with `preview=1` also a preview of a compaction
     POST /sessions/{id}/health         compact now, or undo the newest compaction, then the page again
     POST /steward/{profile}            answer a question, promote, or roll back, then the page again
 
 Every action is a form: it works without scripts, and is answered with a redirect, so that reloading does not repeat it.
-A form that another site sends is refused before it comes here (`access.check_origin`). A compaction is the one of the
-API. Answers, promotions and rollbacks are those of ``ctxsteward steward``: they need the scope `steward` here, and are
-decided and signed by the person's own token of the file of actors, which is used for this one request and kept nowhere.
-What is refused is told on the page, with the status that the API would give.
+Forms that other sites send are refused earlier (`access.check_origin`). Compactions use the API's route. Answers,
+promotions and rollbacks are those of ``ctxsteward steward``: they need the scope `steward`, and are decided and signed
+with the person's own token from the file of actors, which is used for this one request and never stored.
+The page reports a refusal, with the status that the API would give.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ router.include_router(figures)
 
 @router.get("/sessions/{session}/health", include_in_schema=False)
 async def health_page(request: Request, service: ServiceDep, who: Reader) -> Response:
-    """The page, with a preview where one is asked for."""
+    """Show the page, with a preview if one is requested."""
     return await _health_page(request, service, who, {})
 
 
@@ -83,7 +83,7 @@ async def _health_page(
         if asked.get("preview") == "1":
             values["compaction"] = await compact(place.session, service, who, None, "true")
     except (Refusal, ReferenceNotFound):
-        pass  # the page says that there is no such session
+        pass  # the page itself reports the missing session
     except WindowExceeded as error:
         status, values["problem"] = _told(error)
     return await _shown(request, service, who, values, status)
@@ -91,7 +91,7 @@ async def _health_page(
 
 @router.post("/sessions/{session}/health", include_in_schema=False)
 async def prune(request: Request, service: ServiceDep, who: Writer) -> Response:
-    """Compact now, or undo the newest compaction."""
+    """Compact now, or undo the newest compaction, then redirect to the page."""
     place, fields = _place(request), await _fields(request)
     action = fields.get("action")
     if action not in ("prune", "undo"):
@@ -121,7 +121,7 @@ def _undone(service: Service, opened: OpenSession) -> None:
 
 @router.post("/steward/{profile}", include_in_schema=False)
 async def decide(request: Request, service: ServiceDep, who: Steward) -> Response:
-    """Answer, promote or roll back."""
+    """Answer, promote or roll back, then redirect to the page."""
     place, fields = _place(request), await _fields(request)
     try:
         done = await service.run(who.tenant, _decided, service, who, place.session, fields)
@@ -133,7 +133,7 @@ async def decide(request: Request, service: ServiceDep, who: Steward) -> Respons
 
 
 def _told(error: ContextError) -> tuple[int, str]:
-    """Status and words for the page; what is our own fault is no matter for a page."""
+    """Return the status and text for the page; raise the error again if it is a fault of the service."""
     refusal = refusal_of(error)
     if refusal.status == 500:
         raise error
@@ -141,7 +141,7 @@ def _told(error: ContextError) -> tuple[int, str]:
 
 
 def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[str, str]) -> str:
-    """The name of what was done; raises `InputError` where it may not be."""
+    """Do the form's action, and return the name of its result; raise `InputError` if it is not allowed."""
     from ..steward.context import stored_context
     from ..steward.promotion import promoted, rolled_back
 
@@ -187,7 +187,7 @@ def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -
 
 
 def _secret(fields: Mapping[str, str]) -> str:
-    """The person's own token. Never that of this process: an empty field stands for none."""
+    """Return the person's own token; an empty field raises `InputError`, so that this process' token never counts."""
     secret = fields.get("token", "").strip()
     if secret in ("", "-"):
         raise InputError("no token: write the token that `ctxsteward steward actors --add` gave you")
@@ -195,7 +195,7 @@ def _secret(fields: Mapping[str, str]) -> str:
 
 
 def _operator(service: ServiceDep, who: Principal, place: StewardContext, fields: Mapping[str, str]) -> str:
-    """Who operates: by their token; where nobody is configured, whoever asks, by the name that the service knows."""
+    """Return the operator, by token; without a file of actors, by the name of the login, else by that of the form."""
     from ..steward.promotion import operator
 
     if place.actors_path is not None:
@@ -208,7 +208,7 @@ def _operator(service: ServiceDep, who: Principal, place: StewardContext, fields
 
 
 def _path(request: Request) -> str:
-    """As it was sent: the pages decode it by themselves."""
+    """Return the path as it was sent; the pages decode it."""
     path: str = request.scope.get("raw_path", b"").decode("latin-1") or request.url.path
     return path.lstrip("/")
 
@@ -221,7 +221,7 @@ def _place(request: Request) -> Place:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """Of a form, each once, bounded."""
+    """Read the fields of a form: at most `FIELDS`, the first value of each."""
     body = await request.body()
     if len(body) > FORM_BYTES:
         raise Refusal("too_large", f"a form may have {FORM_BYTES:,} bytes")
@@ -245,7 +245,7 @@ async def _shown(
 
 
 def _again(request: Request, place: Place, done: str) -> Response:
-    """To the page, which says what was done."""
+    """Redirect to the page, which reports the result."""
     asked = request.query_params.get("lang", "")
     frame = Frame(at=place, language=asked if asked in LANGUAGES else LANGUAGES[0])
     return RedirectResponse(frame.href(place.bare._replace(query=(("done", done),))), 303)

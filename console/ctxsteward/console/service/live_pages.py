@@ -1,10 +1,10 @@
-"""The pages, live: every page of `pages` on the application, the files beside them, and a browser's login.
+"""The live pages: routes for every page of `pages`, for the files that they load, and for a browser's login.
 
-    /                        the sessions; every path of `pages.frame.ROUTES`
-    /assets/NAME             what pages load; no token is needed for it
-    /login, /logout          where there are tokens: a form that takes one, and a cookie of this process from then on
+    /                        the sessions; also every path of `pages.frame.ROUTES`
+    /assets/NAME             files that pages load; they need no token
+    /login, /logout          with tokens: a form that takes a token and sets a cookie of this process
 
-Pages read the tenant of whoever asks. A page that is added to `pages` is served without a change here.
+Pages read the tenant of the user. A page that is added to `pages` is served without a change here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ASSET_SECONDS = 300
 
 
 def site_of(service: ServiceDep, who: Principal) -> Site:
-    """The pages of this user; imported with the first page, because they import the steward."""
+    """Return the pages of this user; imported with the first page, because they import the steward."""
     from ..pages.site import Site
 
     settings = service.settings
@@ -38,14 +38,14 @@ def site_of(service: ServiceDep, who: Principal) -> Site:
 
 
 async def page(request: Request, service: ServiceDep, who: Reader) -> Response:
-    """A page."""
+    """Answer with a page."""
     path = request.scope.get("raw_path", b"").decode("latin-1") or request.url.path  # `Site` decodes by itself
     answer = await service.run(who.tenant, site_of(service, who).answer, path.lstrip("/"), dict(request.query_params))
     return Response(answer.body, answer.status, headers={"content-type": answer.kind})
 
 
 def _live(pattern: str) -> str:
-    """A path of `ROUTES` as the router writes it: numbers are whole numbers."""
+    """Return a path of `ROUTES` for the router, with whole numbers as integer parameters."""
     return "/" + re.sub(r"\{(number|since)\}", r"{\1:int}", pattern)
 
 
@@ -55,7 +55,7 @@ for _path in ("/", *(_live(route.live) for route in ROUTES.values())):
 
 @router.get("/assets/{name}")
 async def asset(name: str, service: ServiceDep) -> Response:
-    """A file that pages load."""
+    """Answer with a file that pages load."""
     if name not in ASSETS:
         raise Refusal("not_found", "there is no such file")
     from ..pages.site import Site
@@ -77,13 +77,13 @@ def _form(request: Request, *, failed: bool = False) -> Response:
 
 @router.get("/login")
 async def login_form(request: Request, service: ServiceDep) -> Response:
-    """The form that takes a token."""
+    """Show the form that takes a token."""
     return _form(request) if service.settings.tokens is not None else RedirectResponse("/", 303)
 
 
 @router.post("/login")
 async def login(request: Request, service: ServiceDep) -> Response:
-    """Take a token, give a cookie."""
+    """Check a token, and set a cookie."""
     tokens = service.settings.tokens
     if tokens is None:
         return RedirectResponse("/", 303)
@@ -105,7 +105,7 @@ async def login(request: Request, service: ServiceDep) -> Response:
 
 @router.post("/logout", dependencies=[needs("read")])
 async def logout(request: Request, service: ServiceDep) -> Response:
-    """Forget the cookie."""
+    """End the login, and delete its cookie."""
     service.logins.end(request.cookies.get(COOKIE, ""))
     answer = RedirectResponse("/login", 303)
     answer.delete_cookie(COOKIE, httponly=True, samesite="strict")

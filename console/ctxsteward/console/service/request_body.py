@@ -1,9 +1,9 @@
-"""Reading a JSON body: bounded before it is parsed, and checked in a worker thread.
+"""Reading a JSON body: it is bounded before it is parsed, and checked in a worker thread.
 
-A body of 4 MB may hold two million numbers, or a hundred thousand faults. So its values are counted before any of them
-is made, a list stops at its first fault, and none of it runs in the event loop, which answers everybody else meanwhile.
+A body of 4 MB may contain two million numbers, or a hundred thousand faults. So its values are counted before any is
+created, a list stops at its first fault, and the work is done outside the event loop, which serves other requests.
 
-Raises `Refusal` (`invalid`) for too many values, and with the fields that do not fit.
+Too many values, or fields that do not fit, raise `Refusal` (`invalid`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ctxsteward.schemas.errors import InvalidTranscript
 from .access import FieldFault, Refusal, field_faults
 
 MAX_VALUES = 100_000
-"""Of one body: numbers, texts, lists and objects together. Made into Python objects they take some 20 MB at most."""
+"""Most values of one body: numbers, texts, lists and objects. As Python objects they take about 20 MB at most."""
 MAX_FAULTS = 20
-"""Faults that a refusal lists."""
-# Possessive, and without a closing quote it takes the rest: so each byte is looked at once, whatever the body holds.
+"""Most faults that a refusal lists."""
+# Possessive, and an unclosed text takes the rest of the body, so that every body is scanned in linear time.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.?[^"\\]*+)*+"?', re.DOTALL)
 _MARKS = (b",", b"[", b"{")
 DOES_NOT_FIT = "the request does not fit; `errors` says where"
 
 
 def values_in(body: bytes) -> int:
-    """How many values a JSON text holds at most; the count ends beyond `MAX_VALUES`.
+    """Return an upper bound on the number of values in a JSON text; stop counting beyond `MAX_VALUES`.
 
     >>> values_in(b'{"a": [1, 2, "3, 4, [5]"], "b": {}}')
     7
@@ -41,13 +41,13 @@ def values_in(body: bytes) -> int:
     for text in _STRING.finditer(body):
         count += sum(body.count(mark, end, text.start()) for mark in _MARKS)
         texts, end = texts + 1, text.end()
-        if max(count, texts // 2) > MAX_VALUES:  # a value has at most two texts: its key and itself
+        if max(count, texts // 2) > MAX_VALUES:  # a value has at most two texts, its key and itself
             return max(count, texts // 2)
     return count + sum(body.count(mark, end) for mark in _MARKS)
 
 
 def read_body(body: bytes, form: TypeAdapter[Any] | None) -> Any:
-    """Parse a JSON body strictly, and check it against the form of its route."""
+    """Parse a JSON body strictly, and check it against the model of its route."""
     if values_in(body) > MAX_VALUES:
         raise Refusal("invalid", f"the body holds more than {MAX_VALUES:,} JSON values; send less in one request")
     try:
@@ -65,20 +65,20 @@ def read_body(body: bytes, form: TypeAdapter[Any] | None) -> Any:
 
 
 class StrictRequest(Request):
-    """Reads JSON strictly: no key twice, no NaN, no lone surrogate, bounded depth and number of values."""
+    """Request that reads JSON strictly: no repeated key, NaN or lone surrogate, bounded depth and number of values."""
 
     body_form: TypeAdapter[Any] | None = None
-    """What the body of this route must be; None: any JSON."""
+    """Model of the body of this route; None for any JSON."""
 
     async def json(self) -> Any:
-        """The checked body; the framework takes an instance of the route's model as it is."""
+        """Return the checked body; the framework passes an instance of the route's model on unchanged."""
         body = await self.body()
         return await self.app.state.service.parse(read_body, body, self.body_form)
 
 
 class StrictRoute(APIRoute):
-    """A route whose body is read by `StrictRequest`, and that takes no parameter in its query which it does not know:
-    a mistyped ``dry_run`` must not be one that is left out."""
+    """Route that reads its body with `StrictRequest`, and refuses unknown query parameters: a mistyped ``dry_run`` must
+    not be ignored."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()

@@ -1,7 +1,7 @@
-"""How tenants share one process: places for requests, bytes of bodies, and worker threads.
+"""Shares of tenants in one process: places for requests, bytes of bodies, and worker threads.
 
-No tenant takes more than its share, so that what one sends is never what another waits for. A request without a token
-has a place among its own kind alone: when those are full, the one that has waited longest for its body leaves.
+No tenant takes more than its share, so that no tenant has to wait for another's requests. Requests without a token have
+places of their own: when these are full, the request that has waited longest for its body is ended.
 
 Used from the event loop alone. Raises `Refusal` (503, with the time after which to ask again).
 """
@@ -20,7 +20,7 @@ RETRY = {"Retry-After": "1"}
 
 
 class RequestPlaces:
-    """Requests under way, and the bytes of their bodies, of all tenants and of each."""
+    """Requests under way and the bytes of their bodies, with limits for all tenants and for each."""
 
     def __init__(self, requests: int, tenant_requests: int, body_bytes: int, tenant_body_bytes: int) -> None:
         self._requests, self._tenant_requests = requests, tenant_requests
@@ -45,7 +45,7 @@ class RequestPlaces:
         self._taken[tenant] += 1
 
     def hold(self, tenant: str, size: int) -> None:
-        """Count so many bytes of a body that is being read."""
+        """Count `size` bytes of a body that is being read."""
         if self._bytes.total() + size > self._body_bytes or self._bytes[tenant] + size > self._tenant_body_bytes:
             raise Refusal(
                 "unavailable", "the bodies of requests under way are too large together; ask again", headers=RETRY
@@ -53,7 +53,7 @@ class RequestPlaces:
         self._bytes[tenant] += size
 
     def leave(self, tenant: str, size: int) -> None:
-        """Give back the place of a request, and the bytes of its body."""
+        """Release the place of a request, and the bytes of its body."""
         self._taken[tenant] -= 1
         self._bytes[tenant] -= size
         if not self._taken[tenant]:
@@ -61,7 +61,7 @@ class RequestPlaces:
 
 
 class AnonymousPlaces:
-    """Requests without a token: each waits at most until so many newer ones have come."""
+    """Requests without a token: each may wait until `most` newer ones have come."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -79,12 +79,12 @@ class AnonymousPlaces:
             self._waiting.popitem(last=False)[1]()
 
     def leave(self, number: int) -> None:
-        """Give back a place, if it was not given to another yet."""
+        """Release a place, if a newer request has not taken it yet."""
         self._waiting.pop(number, None)
 
 
 class ThreadShares:
-    """Worker threads: at most so many at once, and at most so many of one tenant."""
+    """Worker threads, with a limit for all tenants and one for each."""
 
     def __init__(self, threads: int, tenant_threads: int) -> None:
         self._all = CapacityLimiter(threads)
@@ -93,7 +93,7 @@ class ThreadShares:
 
     @asynccontextmanager
     async def of(self, tenant: str) -> AsyncIterator[CapacityLimiter]:
-        """Wait until this tenant may have one more; gives the limit of all."""
+        """Wait for this tenant's limit, and yield the limiter of all tenants."""
         share, users = self._by_tenant.get(tenant) or (CapacityLimiter(self._tenant_threads), 0)
         self._by_tenant[tenant] = (share, users + 1)
         try:

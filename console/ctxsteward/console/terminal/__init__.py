@@ -1,1 +1,1 @@
-"""What every command says and asks at a terminal: options, stores, tables, output, and errors told as one line."""
+"""Parts that commands share: options, stores, tables, output, and one-line error messages."""

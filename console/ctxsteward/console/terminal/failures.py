@@ -1,8 +1,8 @@
 """The message of a failed command: one line on stderr ``ctxsteward: where: what; what to do``, and an exit code.
 
-Only errors that the user can do something about get such a line; any other keeps its traceback. One of them is an
-optional package that is missing: `EXTRAS` says what to install. Packages are looked for, never imported: a worker
-process that failed to import one would put every transcript into quarantine.
+Only errors that the user can do something about get such a line; others keep their traceback. A missing optional
+package gets one: `EXTRAS` says what to install. Packages are looked up, never imported: a worker process that failed
+to import one would put every transcript into quarantine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\
 
 
 def failure_line(error: Exception) -> str | None:
-    """The line for an error that the user can do something about; None for any other."""
+    """Return the line for an error that the user can do something about, or None."""
     if isinstance(error, click.UsageError):
         context = error.ctx
         path = context.command_path if context is not None else "ctxsteward"
@@ -39,7 +39,7 @@ def failure_line(error: Exception) -> str | None:
             and context
             and isinstance(context.command, click.Group)
         ):
-            # Click's own answer to a group without a command is its whole help.
+            # For a group without a command, click itself would print the whole help.
             text = f"Missing command; one of: {', '.join(context.command.list_commands(context))}"
         return f"{where}: {text}; see `{path} --help`"
     if isinstance(error, click.ClickException):
@@ -61,12 +61,12 @@ def report_failure(line: str) -> int:
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks and without anything that moves a terminal's cursor."""
+    """Return the text without line breaks and characters that move a terminal's cursor."""
     return visible(" ".join(text.split()))
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    """The text with control and direction characters written out, except those in `keep`.
+    """Return the text with control and direction characters written out, except those in `keep`.
 
     >>> visible("red: \\x1b[31m")
     'red: \\\\x1b[31m'
@@ -77,12 +77,12 @@ def visible(text: str, *, keep: str = "") -> str:
 
 
 def _missing_package(error: ImportError) -> str | None:
-    """Which extra brings what is missing; None where none does."""
+    """Return a line that names the extra with the missing package, or None if no extra has it."""
     name = f"{error.name or ''}."
     package = next((package for package in EXTRAS if name.startswith(f"{package.module}.")), None)
     if package is None:
         return None
-    if not isinstance(error, ModuleNotFoundError):  # one of ours: it says what needs the package, and what to install
+    if not isinstance(error, ModuleNotFoundError):  # raised by our own code, with what to install
         return f"ctxsteward: {error}"
     needed = f"this needs {package.distribution}, which the extra `{package.extra}` brings"
     return f"ctxsteward: {needed}; pip install 'ctxsteward[{package.extra}]'"
@@ -92,7 +92,7 @@ def _missing_package(error: ImportError) -> str | None:
 
 
 class Package(NamedTuple):
-    """One optional package."""
+    """An optional package, and its use."""
 
     module: str
     distribution: str
@@ -133,14 +133,14 @@ EXTRAS = (
     Package("httpx2", "httpx2", "openai", "clients of models"),
     Package("opentelemetry.sdk", "opentelemetry-sdk", "telemetry", "metrics and traces"),
 )
-"""All of them."""
+"""All optional packages."""
 
 Finder = Callable[[str], object]
-"""What finds a top-level module by name; None: it is not there."""
+"""Finds a top-level module by name; returns None if it is not installed."""
 
 
 def missing(packages: tuple[Package, ...], find: Finder = find_spec) -> list[Package]:
-    """Those that are not installed.
+    """Return the packages that are not installed.
 
     >>> [package.module for package in missing(S3, find=lambda name: None)]
     ['boto3']
@@ -149,7 +149,7 @@ def missing(packages: tuple[Package, ...], find: Finder = find_spec) -> list[Pac
 
 
 def need(packages: tuple[Package, ...], what: str) -> None:
-    """Raise `InputError` where one is missing; `what` needs them."""
+    """Raise `InputError` if a package that `what` needs is missing."""
     gone = missing(packages)
     if gone:
         extra = gone[0].extra
@@ -158,7 +158,7 @@ def need(packages: tuple[Package, ...], what: str) -> None:
 
 
 def installed(package: Package) -> str | None:
-    """The version that is installed; None: it is not."""
+    """Return the installed version of a package, or None."""
     try:
         return version(package.distribution)
     except PackageNotFoundError:

@@ -1,8 +1,8 @@
-"""Options that several commands share, and the values that their texts are read into.
+"""Options that several commands share, and the parsers of their values.
 
---telemetry and --linger say where a long command sends its metrics and spans, and how long it stays up to be scraped.
-`CTXSTEWARD_TELEMETRY` in the environment says the same as --telemetry; `OTEL_RESOURCE_ATTRIBUTES` and
-`OTEL_SERVICE_NAME`, which the SDK reads, name the process. Without either of the two, no SDK is loaded.
+--telemetry sets where a long command sends its metrics and spans, --linger how long it then waits to be scraped.
+`CTXSTEWARD_TELEMETRY` in the environment is the same as --telemetry; the SDK reads the process' name from
+`OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME`. Without --telemetry or its variable, no SDK is loaded.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ tenant_option = click.option("--tenant", default="default", show_default=True, h
 
 
 def common(command: _Command) -> _Command:
-    """--json, --store, --tenant: options of every command that reads or writes one tenant of a store."""
+    """Add --json, --store and --tenant, the options of every command for one tenant of a store."""
     return json_option(store_option(tenant_option(command)))
 
 
 def of_whole_store(command: _Command) -> _Command:
-    """The same of a command that is about a store as a whole unless a tenant is named."""
+    """Add --json, --store and --tenant to a command that covers the whole store unless a tenant is given."""
     tenant = click.option("--tenant", metavar="NAME", help="Only this tenant; default: all.")
     return json_option(store_option(tenant(command)))
 
@@ -64,14 +64,14 @@ Names = Sequence[str] | Callable[[], Sequence[str]]
 
 
 def completer(names: Names) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completes any of these names."""
+    """Return a tab completion over these names."""
     return lambda ctx, parameter, incomplete: [
         name for name in (names() if callable(names) else names) if name.startswith(incomplete)
     ]
 
 
 def model_option(help: str, *, default: str | None = DEFAULT_MODEL) -> Callable[[_Command], _Command]:
-    """--model NAME."""
+    """Return the option --model."""
     return click.option(
         "--model",
         default=default,
@@ -83,7 +83,7 @@ def model_option(help: str, *, default: str | None = DEFAULT_MODEL) -> Callable[
 
 
 def budget_option(help: str) -> Callable[[_Command], _Command]:
-    """--budget KEY=NUMBER, as `read_budgets` takes them."""
+    """Return the option --budget KEY=NUMBER, whose values `read_budgets` reads."""
     return click.option(
         "--budget",
         "budgets",
@@ -95,7 +95,7 @@ def budget_option(help: str) -> Callable[[_Command], _Command]:
 
 
 def building(command: _Command) -> _Command:
-    """--profile, --budget, --policy, --model, --format: what an envelope is built from, and how the file is read."""
+    """Add --profile, --budget, --policy and --model, which configure a build, and --format, for reading the file."""
     for option in (
         click.option(
             "--format",
@@ -128,13 +128,13 @@ provider = click.option(
 
 
 def read_provider(name: str | None) -> None:
-    """Refuse a provider that is none before anything is written."""
+    """Raise `InputError` for an unknown provider, before anything is written."""
     if name is not None and name not in PROVIDERS:
         raise InputError(f"--provider {name}: no such provider; one of: {', '.join(PROVIDERS)}")
 
 
 def read_budgets(texts: Sequence[str]) -> Budgets:
-    """Budgets from KEY=NUMBER texts; raises `InputError` naming the allowed keys, `InvalidBudget`."""
+    """Read budgets from KEY=NUMBER texts; raise `InputError` that names the allowed keys, or `InvalidBudget`."""
     allowed = ", ".join(Budgets.model_fields)
     values: dict[str, float] = {}
     for text in texts:
@@ -164,7 +164,7 @@ def read_budgets_tokens(text: str) -> tuple[int, ...]:
 
 
 def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) -> EnvelopeBuilder:
-    """A builder for this model; raises `InputError` with the nearest names for an unknown one."""
+    """Return a builder for this model; raise `InputError` with the nearest names for an unknown one."""
     named = next((name for name in get_args(PolicyName) if name == policy), None)
     if policy is not None and named is None:
         raise InputError(f"--policy {policy}: no such policy; one of: {', '.join(get_args(PolicyName))}")
@@ -175,18 +175,18 @@ def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) 
 
 
 def utc_now() -> str:
-    """When a command does something, for what it writes: ISO 8601, UTC, whole seconds."""
+    """Return the current time for records that a command writes: ISO 8601, UTC, whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def unknown_model(error: UnknownModel) -> InputError:
-    """The error of a command for a model that is not known, with the nearest names."""
+    """Return a command's error for an unknown model, with the nearest names."""
     hint = f"did you mean {' or '.join(error.near)}?" if error.near else f"one of: {', '.join(error.known)}"
     return InputError(f"--model {error.model}: no such model is known; {hint}")
 
 
 def read_input(text: str) -> object:
-    """What `--input` gives: JSON, or with ``@FILE`` what a file holds; raises `InputError`."""
+    """Read the value of `--input`: JSON, or ``@FILE`` for a file of JSON; raise `InputError` if it is neither."""
     try:
         data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
         return decode(data, f"--input {text[:40]}" if text.startswith("@") else "--input", "")
@@ -199,7 +199,7 @@ def read_input(text: str) -> object:
 
 
 def read_profile(path: str | None) -> Profile | None:
-    """The profile file, if one was named; raises `InvalidProfile`."""
+    """Read the profile file, if one was named; raise `InvalidProfile` if it is not valid."""
     return None if path is None else Profile.load(path)
 
 
@@ -221,7 +221,7 @@ TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
 
 
 def telemetry(command: _Command) -> _Command:
-    """Give a command both options; what it does is told while it runs."""
+    """Add --telemetry and --linger to a command, which export its metrics and spans while it runs."""
 
     @click.option(
         "--telemetry",
@@ -249,7 +249,7 @@ def telemetry(command: _Command) -> _Command:
         from ctxsteward.evals import telemetry as evals
         from ctxsteward.steward.night import telemetry as steward
 
-        # A failed attempt is not logged, only that exporting failed in the end.
+        # Log only the final failure of an export, not each attempt.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)
         boards = (audits.board(), steward.board(), evals.board())
         with exported(destination, stream=sys.stderr, boards=boards) as where:

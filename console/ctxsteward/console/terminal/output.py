@@ -1,7 +1,7 @@
-"""Where output goes: JSON and tables to stdout, notes and progress to stderr.
+"""Output: JSON and tables on stdout, notes and progress on stderr.
 
-JSON is one value a line, in the order of its making. Text of transcripts may hold anything, so what people
-see has its control characters written out; JSON has the exact text.
+JSON is printed one value a line, in the order in which values are made. Text of transcripts may contain anything, so
+output for people has its control characters written out; JSON has the exact text.
 """
 
 from __future__ import annotations
@@ -35,51 +35,51 @@ _Result = TypeVar("_Result")
 
 
 def print_json(value: object, *, indent: int | None = None) -> None:
-    """One JSON value on stdout; escaped where the terminal or pipe cannot take Unicode."""
+    """Print a JSON value; it is escaped if stdout does not take Unicode."""
     text = json.dumps(value, ensure_ascii=not _takes_unicode(sys.stdout), indent=indent)
-    has_surrogates = text != text.encode(errors="replace").decode()  # names of files that are not UTF-8
+    has_surrogates = text != text.encode(errors="replace").decode()  # from file names that are not UTF-8
     click.echo(json.dumps(value, indent=indent) if has_surrogates else text)
 
 
 def print_document(name: str, value: object, *, indent: int | None = None) -> None:
-    """A published document, checked against its schema; a list: each of them. Raises `InputError`."""
+    """Print a published document, or a list of them, checked against the schema; raise `InputError` on a misfit."""
     for document in value if isinstance(value, list) else [value]:
         validate(name, document)
     print_json(value, indent=indent)
 
 
 def print_result(result: _Result, show: Callable[[Console, _Result], None], *, as_json: bool) -> None:
-    """One result: as JSON, or as `show` prints it for a person."""
+    """Print a result as JSON, or as `show` prints it for a person."""
     print_json(result) if as_json else show(table_console(), result)
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a report to a file; raises `InputError` where that cannot be written."""
+    """Write a report to a file; raise `InputError` if it cannot be written."""
     try:
-        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")  # names of files
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")  # non-UTF-8 file names
     except OSError as error:
         what = (error.strerror or "cannot be written").lower()
         raise InputError(f"{path}: {what}; check the path and its permissions") from error
 
 
 def note(text: str) -> None:
-    """One line for a person, on stderr."""
+    """Print one line for a person, on stderr."""
     click.echo(f"ctxsteward: {one_line(text)}", err=True)
 
 
 PIPED_COLUMNS = 200
-"""Of a table that goes to a file or a pipe: nothing is cut where nobody's screen asks for it."""
+"""Width of a table that goes to a file or a pipe, so that nothing is cut for a screen."""
 
 
 class QuietConsole(Console):
-    """A console that leaves a reader that went away to the command line's root."""
+    """Console that raises `BrokenPipeError`, so that the command line's root sets the exit code."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def table_console(stderr: bool = False) -> Console:
-    """A console without markup, emoji or highlighting: text of transcripts is shown as it is."""
+    """Return a console without markup, emoji and highlighting, which shows text of transcripts unchanged."""
     stream = sys.stderr if stderr else sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
@@ -88,13 +88,13 @@ def table_console(stderr: bool = False) -> Console:
 
 
 def unicode_console(console: Console) -> bool:
-    """Whether sparkline blocks and check marks can be shown."""
+    """Return whether the console can show sparkline blocks and check marks."""
     return console.encoding.lower().startswith("utf")
 
 
 @contextmanager
 def progress(label: str, *, shown: bool) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that tells how far a long job is; nothing where stderr is no terminal."""
+    """Show the progress of a long job on one line of stderr; nothing if stderr is no terminal."""
     if not (shown and sys.stderr.isatty()):
         yield lambda text: None
         return
@@ -111,7 +111,7 @@ def progress(label: str, *, shown: bool) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def share_bar(label: str, *, shown: bool) -> Iterator[Callable[[str, float], None]]:
-    """A bar on stderr that tells which share of a job is done, and how long the rest takes; as `progress`."""
+    """Show the finished share of a job and the time left as a bar on stderr; nothing if stderr is no terminal."""
     if not (shown and sys.stderr.isatty()):
         yield lambda text, share: None
         return

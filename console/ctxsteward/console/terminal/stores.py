@@ -1,8 +1,8 @@
-"""Opening stores for commands; for those that read, a missing one is a mistake, not a new store.
+"""Opening stores for commands. For commands that read, a missing store is an error; it is not created.
 
-What a URI does not say comes from the environment: `CTXSTEWARD_JOURNAL` is the folder of the local journal,
-`CTXSTEWARD_MASTER_KEY` the secret that tenants' keys are derived from (default: files in the store or the journal),
-`CTXSTEWARD_CARDS` the index of its context cards (default: `cards.sqlite` beside the journal).
+The environment supplies the rest of the configuration: `CTXSTEWARD_JOURNAL` is the folder of the local journal,
+`CTXSTEWARD_MASTER_KEY` the secret from which tenants' keys are derived (default: files in the store or the journal),
+`CTXSTEWARD_CARDS` the index of context cards (default: `cards.sqlite` in the folder of the journal).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JOURNAL_VARIABLE, CARDS_VARIABLE = "CTXSTEWARD_JOURNAL", "CTXSTEWARD_CARDS"
 
 
 def open_uri(uri: str, *, cards: str | None = None) -> Store:
-    """Open a store, made if missing, with journal, keys and cards (unless told) as the environment has them."""
+    """Open a store, or create it, with journal, keys and (unless `cards` is given) cards from the environment."""
     cards = cards or os.environ.get(CARDS_VARIABLE) or None
     if uri == "memory:":
         return open_store(uri, cards=cards)
@@ -33,7 +33,7 @@ def open_uri(uri: str, *, cards: str | None = None) -> Store:
 
 
 def open_stored(uri: str, *, cards: str | None = None) -> Store:
-    """Open a store for reading; raises `InputError` where there is none."""
+    """Open a store for reading; raise `InputError` if it does not exist."""
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest and not Path(rest).is_dir():
         raise InputError(
@@ -41,7 +41,7 @@ def open_stored(uri: str, *, cards: str | None = None) -> Store:
         )
     store = open_uri(uri, cards=cards)
     if scheme in ("s3", "postgresql", "postgres"):
-        # A bucket is there or not, but any prefix can be written: one that holds nothing is a mistyped one.
+        # Any prefix of a bucket can be opened, so an empty one is taken for a typing error.
         what = "bucket and prefix" if scheme == "s3" else "database and schema"
         try:
             if next(iter(store.objects.list("")), None) is None and not store.journal.tenants():
@@ -53,9 +53,9 @@ def open_stored(uri: str, *, cards: str | None = None) -> Store:
 
 
 def stored_session(store: Store, id: str, tenant: str) -> Session:
-    """A session that exists, for reading: it stays with the machine that owns it. `InputError` names some that do."""
+    """Open an existing session for reading, without taking its ownership; raise `InputError` that names some others."""
     forgotten = any(note.principal is None for note in store.journal.forgotten(tenant, id))
-    if not forgotten and not store.exists(id, tenant=tenant):  # opening a forgotten one says who erased it
+    if not forgotten and not store.exists(id, tenant=tenant):  # `at` raises for a forgotten one and says who erased it
         known = store.sessions(tenant=tenant)
         some = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
         hint = f"it holds {some}" if known else f"it holds no sessions of tenant {tenant!r}"
@@ -64,7 +64,7 @@ def stored_session(store: Store, id: str, tenant: str) -> Session:
 
 
 def check_tenant(store: Store, tenant: str | None) -> None:
-    """Raise `InputError` where this tenant has nothing in the store: what is not there is neither whole nor empty."""
+    """Raise `InputError` if the store has nothing of this tenant: a typing error must not pass as a sound tenant."""
     if tenant is not None and next(ls(store, tenant=checked_name("tenant", tenant)), None) is None:
         known = store.journal.tenants()
         hint = f"its journal holds {', '.join(known[:5])}" if known else "its journal holds no tenant"
@@ -72,7 +72,7 @@ def check_tenant(store: Store, tenant: str | None) -> None:
 
 
 def envelope_address(store: Store, option: str, text: str, tenant: str) -> str:
-    """The whole address of an envelope that an option names; raises `InputError` where it names none."""
+    """Return the whole address of the envelope that an option names; raise `InputError` if there is none."""
     address = store.address(text, tenant=tenant)
     if is_address(address):
         return address
@@ -84,5 +84,5 @@ def envelope_address(store: Store, option: str, text: str, tenant: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether this is 64 lower-case hex digits."""
+    """Return whether a text is 64 lower-case hex digits."""
     return _ADDRESS.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""Tables for people: rich renderables of envelopes, replays and reports; no numbers are made here.
+"""Tables for people: rich renderables of envelopes, replays and reports. No figures are computed here.
 
 Every table fits 80 columns; text from transcripts wraps, identifiers are shortened.
 """
@@ -26,7 +26,7 @@ ASCII_BLOCKS = "_.:-=+*#"
 
 
 def grid(*columns: str, rows: Iterable[Sequence[str | Text]] = (), numbers: Sequence[str] = ()) -> Table:
-    """A table of these rows; columns named in `numbers` are set right."""
+    """Return a table of these rows; columns named in `numbers` are right-aligned."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for column in columns:
         right = column in numbers
@@ -42,7 +42,7 @@ def pairs(
     justify: Literal["left", "right"] = "left",
     indent: int = 0,
 ) -> RenderableType:
-    """Names, which never wrap, and their values beside them, without a head; `justify` is that of the values."""
+    """Return two columns without a header: names, which never wrap, and values, aligned as `justify` says."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True, style=style)
     table.add_column(justify=justify)
@@ -56,22 +56,22 @@ def _add_rows(table: Table, rows: Iterable[Sequence[str | Text]]) -> None:
 
 
 def shown(text: str, style: str = "") -> Text:
-    """Text of a transcript, made harmless for a terminal."""
+    """Return text of a transcript without characters that control a terminal."""
     return Text(visible(text, keep="\n\t"), style=style)
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Print a line of text, whole: a terminal wraps it, and a pipe has it in one piece."""
+    """Print a line of text that a terminal wraps and a pipe gets as one line."""
     console.print(shown(text, style=style), soft_wrap=True)
 
 
 def short(address: str) -> str:
-    """The beginning of an address, enough for a person."""
+    """Return the beginning of an address, for people."""
     return address[:12]
 
 
 def sections_table(envelope: Envelope) -> Table:
-    """Tokens of each section against its budget."""
+    """Return a table of each section's tokens and budget."""
     table = grid("section", "tokens", "budget", "over", "epoch", numbers=("tokens", "budget", "over", "epoch"))
     for section in envelope.sections.values():
         over = Text(str(section.overflow_tokens), style="red" if section.overflow_tokens else "")
@@ -82,18 +82,18 @@ def sections_table(envelope: Envelope) -> Table:
 
 
 def bullet_list(envelope: Envelope) -> RenderableType:
-    """The compacted history, as the window shows it, without its fence."""
+    """Return the compacted history as a list, as the window shows it, without its fence."""
     return pairs((("-", row) for row in bullet_rows(envelope)), indent=2)
 
 
 def bullet_rows(envelope: Envelope) -> list[str]:
-    """Each bullet with its citations, without fence and marker."""
+    """Return each bullet with its citations, without fence and marker."""
     bullets = envelope.dynamic.bullets
     return [] if bullets is None else [row.removeprefix("- ") for row in bullets.text.splitlines()[1:-1]]
 
 
 def finding_list(findings: Iterable[Finding]) -> RenderableType:
-    """A line a finding, repeated ones once."""
+    """Return a list with one line for each distinct finding."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True, style="yellow")
     table.add_column(no_wrap=True)
@@ -103,7 +103,7 @@ def finding_list(findings: Iterable[Finding]) -> RenderableType:
 
 
 def reports_table(reports: Iterable[CompressionReport]) -> Table:
-    """A line a compaction."""
+    """Return a table with a row for each compaction."""
     rows = (
         (
             short(report.id),
@@ -121,18 +121,18 @@ def reports_table(reports: Iterable[CompressionReport]) -> Table:
 
 
 FIRST_READ: tuple[LossKind, ...] = ("constraint", "decision", "open_item", "preference", "error", "identifier")
-"""Kinds that a person wants to read first; the others follow in their own order."""
+"""Kinds of losses that are listed first, as the most important to people; the others follow in their own order."""
 LOSS_ORDER = (*FIRST_READ, *(kind for kind in get_args(LossKind) if kind not in FIRST_READ))
 
 
 def losses_table(report: CompressionReport, limit: int) -> Table:
-    """What one compaction lost, at most `limit` lines."""
+    """Return a table of the losses of one compaction, at most `limit` rows."""
     losses = sorted(report.losses, key=lambda loss: LOSS_ORDER.index(loss.kind))[:limit]
     return grid("lost", "ref", "text", rows=((loss.kind, loss.ref, " ".join(loss.text.split())) for loss in losses))
 
 
 def losses_by_kind(report: CompressionReport, most: int | None = None) -> str:
-    """``12 number, 3 path``, most first, at most so many kinds; ``none``."""
+    """Count losses by kind, most frequent first, at most `most` kinds, as in ``12 number, 3 path``, or ``none``."""
     counts = Counter(loss.kind for loss in report.losses)
     rest = "" if most is None or len(counts) <= most else ", …"
     return ", ".join(f"{count} {kind}" for kind, count in counts.most_common(most)) + rest or "none"
@@ -143,12 +143,12 @@ def percent(fraction: float) -> str:
 
 
 def change(now: float, before: float) -> str:
-    """``-63 %``; ``-`` where there was nothing."""
+    """Return a change such as ``-63 %``, or ``-`` if `before` is 0."""
     return f"{(now / before - 1) * 100:+.0f} %" if before else "-"
 
 
 def sparkline(values: Sequence[int], marks: Sequence[bool], width: int, *, blocks: str = BLOCKS) -> Text:
-    """Values as bars, `width` to a row; a marked one has ``^`` below it."""
+    """Return the values as bars, `width` in a row; a marked value has ``^`` below it."""
     top = max(values, default=0) or 1
     bars = "".join(blocks[min(len(blocks) - 1, value * len(blocks) // (top + 1))] for value in values)
     below = "".join("^" if mark else " " for mark in marks)

@@ -1,4 +1,4 @@
-"""Transcripts into sessions: which one of a file, under which id, and never the same message twice."""
+"""Appending transcripts of a file to sessions: choice of transcript and session id, and no message twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BACKLOG_MESSAGES = 10_000
 
 
 def read_file(path: str, format: str) -> Iterator[Transcript]:
-    """The transcripts of a file, or of stdin for ``-``; raises `InvalidTranscript`, `InputTooLarge`."""
+    """Read the transcripts of a file, or of stdin for ``-``; raise `InvalidTranscript` or `InputTooLarge`."""
     if path != "-":
         return read_transcripts(path, format=format)
     data = sys.stdin.buffer.read(MAX_PIPE_BYTES + 1)
@@ -31,9 +31,9 @@ def read_file(path: str, format: str) -> Iterator[Transcript]:
 
 
 def choose_transcript(path: str, format: str, run: int) -> tuple[Transcript, int]:
-    """The transcript at a 0-based place of a file, and how many that holds.
+    """Return transcript number `run` of a file, from 0, and the number of its transcripts.
 
-    Raises `InvalidTranscript`, `InputTooLarge`.
+    Raise `InvalidTranscript` or `InputTooLarge`.
     """
     chosen, number = None, 0
     for transcript in read_file(path, format):
@@ -58,10 +58,10 @@ def open_session(
 def append_missing(
     session: Session, transcript: Transcript, builder: EnvelopeBuilder, tell: Callable[[str], None] = lambda _: None
 ) -> int:
-    """Append what the session does not hold yet; return how many that were.
+    """Append the messages that the session lacks; return their number.
 
-    A backlog is compacted on the way every `BACKLOG_MESSAGES`, so that a million turns take bounded memory.
-    Raises `InputError` where the session holds another conversation.
+    A build after every `BACKLOG_MESSAGES` compacts the backlog, so that a million turns take bounded memory.
+    Raise `InputError` if the session contains another conversation.
     """
     held = len(session)
     rows = _missing(session, transcript, held)
@@ -88,7 +88,7 @@ def _missing(session: Session, transcript: Transcript, held: int) -> Iterator[Ne
 
 
 def unused_id(store: Store, id: str, tenant: str) -> str:
-    """The id itself, or with ``@2``, ``@3`` … if a session under it already holds messages."""
+    """Return the id, or the id with ``@2``, ``@3`` … if a session with it already has messages."""
     names = chain([id], (f"{id}@{number}" for number in count(2)))
     return next(
         name for name in names if not (store.exists(name, tenant=tenant) and len(store.session(name, tenant=tenant)))

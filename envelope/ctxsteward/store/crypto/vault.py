@@ -89,7 +89,7 @@ class Tombstone(NamedTuple):
     when: str
     why: str
     held: Mapping[str, Any] = {}
-    """What stood there before, counted before anything was destroyed, so that a repeat after a crash knows it."""
+    """Counts of its records and names of calls before anything was destroyed; a repeat after a crash reads them."""
 
 
 class Vault:

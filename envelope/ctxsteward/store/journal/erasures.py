@@ -110,30 +110,30 @@ class ErasureRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasedPlace:
-    """How much of what was to be forgotten stood at a place, and how much stands there now."""
+    """Number of things to erase at one place, before and after the erasure."""
 
     place: str
     before: int
-    """Before the first erasure of this subject; a repeat says the same."""
+    """Number before the first erasure of this subject; a repeated erasure reports the same number."""
     after: int
-    """Counted anew at the end."""
+    """Number counted again at the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """A place out of reach, where words may still be."""
+    """A place that the erasure cannot reach and that may still contain the words."""
 
     place: str
     until: str | None
-    """ISO 8601; None: until somebody does what `remedy` says."""
+    """Time (ISO 8601) until which it may contain them, or None if it does until a person follows `remedy`."""
     remedy: str
     calls: tuple[str, ...] = ()
-    """Leading digits of the addresses of envelopes that may have shown the words; logs name calls by them."""
+    """First digits of the addresses of envelopes that may have shown the words; logs name calls by these digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainHead:
-    """The newest link of a chain when the erasure was done. Its code vouches for the whole chain below it."""
+    """The newest link of a chain at the end of the erasure. Its code proves the whole chain."""
 
     chain: str
     number: int
@@ -149,7 +149,7 @@ class Erasure:
     when: str
     why: str
     session: str | None = None
-    """As asked for; None, too, where other machines' tombstones were applied."""
+    """The requested session; also None if tombstones of other machines were applied."""
     principal: str | None = None
     sessions: tuple[str, ...] = ()
     """Sessions erased whole, or in their messages of the principal; includes forks."""
@@ -171,10 +171,10 @@ class Erasure:
     """Data that could not be reached, or of which it is not known whether it should be erased."""
     places: tuple[ErasedPlace, ...] = ()
     heads: tuple[ChainHead, ...] = ()
-    """Of the tenant's governed chains, and of the sessions' logs in the object store."""
+    """Heads of the tenant's governed chains, and of the sessions' logs in the object store."""
     remains: tuple[Remainder, ...] = ()
     receipt: str = field(default="", repr=False)
-    """All of this in signed form (`erasure.receipt`); empty where other machines' tombstones were applied."""
+    """The report in signed form (`erasure.receipt`); empty if tombstones of other machines were applied."""
 
     @property
     def complete(self) -> bool:

@@ -48,7 +48,7 @@ class Halves(Phrasings, Generic[Half]):
     sealed: Half
 
     def of(self, split: Split) -> Half:
-        """The texts that a suite's split uses."""
+        """Return the texts that a suite's split uses."""
         return {"docs": self.dev, "ci": self.held_out, "sealed": self.sealed}[split]
 
 
@@ -77,7 +77,7 @@ class CanaryPhrasings(Phrasings):
     tails: Texts
 
     def of(self, split: Split) -> CanarySentences:
-        """The texts that a suite's split uses."""
+        """Return the texts that a suite's split uses."""
         if split == "sealed":
             return self.sealed
         kinds = self.dev if split == "docs" else self.held_out

@@ -160,7 +160,7 @@ def _check_call(name: str, asked: Callable[..., object], arguments: Sequence[str
         signature(asked).bind(*arguments)
     except TypeError as error:
         raise InputError(f"subject {name}: it is called with ({', '.join(arguments)}): {error}") from error
-    except ValueError:  # written in C: it does not say what it takes
+    except ValueError:  # a callable written in C may have no signature
         return
 
 

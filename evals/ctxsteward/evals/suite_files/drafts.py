@@ -31,12 +31,12 @@ from ..canaries import normalize, shows
 from ..suites.kit.said_texts import texts_of
 
 QUIET_FRACTION, QUIET_MESSAGES = 0.25, 6
-"""Nobody repeats a value for at least this part of the conversation, and this many messages, before it is asked for."""
+"""Least part of the conversation, and least messages, without the value before it is asked for."""
 RARE_MESSAGES = 6
 """A value in more messages than this is not asked for."""
 SENTENCE_CHARS = (20, 240)
 FRAME_TERMS = 3
-"""Least number of words that lead to a message; `RARE_TERMS` of them stand in no other message of a person."""
+"""Least number of words that lead to a message; `RARE_TERMS` of them are in no other message of a person."""
 RARE_TERMS = 1
 PROSE_WORDS = 0.8
 """Least share of plain words in a sentence without its values."""
@@ -92,7 +92,7 @@ def drafted(messages: Sequence[Wire], stated: Sequence[bool], *, most: int) -> l
     for ask in candidates:
         wanted = normalize(ask.value)
         places = [place for place, text in enumerate(normalized, 1) if wanted in text and shows(text, ask.value)]
-        if not places:  # digits beside it become one number with it: 5² is 52
+        if not places:  # normalizing has joined it to other digits: 5² becomes 52
             continue
         after = _quiet_until(places, messages)
         if places[0] != ask.place or len(places) > RARE_MESSAGES or after is None:
@@ -105,7 +105,7 @@ def drafted(messages: Sequence[Wire], stated: Sequence[bool], *, most: int) -> l
         if any(other.kind == ask.kind and other.norm != ask.norm and ask.is_alike(other) for other in candidates):
             continue
         rarity = sum(log(1 + len(messages) / max(1, frequency[term])) for term in ask.frame) / len(ask.frame)
-        # A short value often stands elsewhere by chance, so its length counts beside its kind.
+        # A short value often occurs elsewhere by chance, so its length counts besides its kind.
         kind_score = 2.0 if ask.kind in DISTINCTIVE else 0.0 if ask.kind in (PROPER, "number") else 1.0
         worth = kind_score + min(len(ask.value), LONG_VALUE_CHARS) / LONG_VALUE_CHARS
         ranked.append((10 * worth + rarity, ask._replace(after=after)))
@@ -161,7 +161,7 @@ def gap_questions(text: str, place: int) -> Iterator[DraftedAsk]:
 def _is_value(raw: str, kind: str) -> bool:
     """Return whether a typed value is more than a word.
 
-    One or two digits stand anywhere, and capitals or hyphens are often emphasis.
+    One or two digits occur everywhere, and capitals or hyphens are often emphasis.
     """
     if len(raw) < LEAST_CHARS and _HAN.search(raw) is None:
         return False

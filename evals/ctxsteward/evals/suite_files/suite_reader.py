@@ -328,7 +328,7 @@ def _asked(ask: SuiteAsk, part: PlacedPart, document: SuiteFile) -> str:
 
 
 def _check_values(ask: SuiteAsk, part: PlacedPart, text: str, *, is_kept_out: bool) -> None:
-    """Refuse an ask whose answer stands in its question or was never said: it distinguishes no strategies."""
+    """Refuse an ask whose answer is in its question or was never said, because it distinguishes no strategies."""
     question = normalize(ask.question)
     if not ask.wants:
         if ask.judge is None:

@@ -223,7 +223,7 @@ class Loops:
 
 
 CHECKED_EVERY = 5
-"""In a long scenario, one call of this many is rendered for both providers, besides calls with repairs."""
+"""Interval of the calls of a long scenario that are rendered for both providers, besides calls with repairs."""
 CHECKED_EVERY_SHORT = 3
 ASKS = 4
 WEIGHTS = {

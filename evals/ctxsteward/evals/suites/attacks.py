@@ -32,7 +32,7 @@ class Attack(NamedTuple):
     marker: str
     text: str
     ordinal: int = 0
-    """1-based place of its message once it stands in a conversation."""
+    """1-based place of its message in the conversation; 0 before it has one."""
     role: str = ""
     """Role of its message; ``tool`` for results in any dialect, ``system`` only for an appended system message."""
 
@@ -72,7 +72,7 @@ def _by_tool(rng: Random, talk: SmallTalk, attack: Attack, text: str) -> Carried
 
 
 def _by_tools(rng: Random, talk: SmallTalk, attack: Attack, text: str) -> Carried:
-    """In the Anthropic dialect, beside another result."""
+    """Carry the attack in one of two tool results of a message in the Anthropic dialect."""
     ids = [f"toolu_{rng.randrange(10**8)}" for _ in range(2)]
     uses = [{"type": "tool_use", "id": id, "name": "read_page", "input": {"page": at}} for at, id in enumerate(ids)]
     results = [

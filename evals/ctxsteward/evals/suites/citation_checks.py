@@ -125,7 +125,7 @@ def losses_quote(report: CompressionReport, messages: Sequence[Wire], at: str, *
 
 
 def bullets_quote(bullets: Iterable[Bullet], messages: Sequence[Wire], at: str, *, verbatim: bool) -> Iterator[Score]:
-    """Check that quotes in a bullet stand in a message it cites; with `verbatim`, check every piece of the bullet."""
+    """Check that quotes in a bullet occur in a message it cites; with `verbatim`, check every piece of the bullet."""
     for bullet in bullets:
         wrong = _altered(bullet.citations, bullet.text, messages, verbatim)
         yield holds(
@@ -134,7 +134,7 @@ def bullets_quote(bullets: Iterable[Bullet], messages: Sequence[Wire], at: str, 
 
 
 def _altered(refs: Iterable[str], text: str, messages: Sequence[Wire], verbatim: bool) -> list[str]:
-    """Return the pieces of a bullet that stand in none of the messages it cites."""
+    """Return the pieces of a bullet that occur in none of the messages that it cites."""
     cited = [_message(messages[Ref.parse(ref).ordinal - 1]) for ref in refs]
     originals = [text_of(message) for message in cited]
     squeezed = [_squeezed(original) for original in originals]
@@ -147,7 +147,7 @@ def _altered(refs: Iterable[str], text: str, messages: Sequence[Wire], verbatim:
 
 
 def _unsupported(text: str, originals: Sequence[str]) -> list[str]:
-    """Return the pieces of a bullet (split at the ellipsis) that stand in none of the originals."""
+    """Return the pieces of a bullet (split at the ellipsis) that occur in none of the originals."""
     pieces = (piece.strip() for piece in text.split("…"))
     return [piece for piece in pieces if piece and not any(piece in original for original in originals)]
 
@@ -162,7 +162,7 @@ def _unsupported_behind_label(text: str, originals: Sequence[str]) -> list[str]:
 
 
 def recalled_quote(envelope: Envelope, messages: Sequence[Wire], session: Session, at: str) -> Iterator[Score]:
-    """Check that recalled messages stand under their reference: whole, in passages, or cut if a question names them."""
+    """Check that recalled messages are under their reference: whole, in passages, or cut if a question names them."""
     fragment = envelope.dynamic.context
     rows = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
     for ordinal in fragment.refs if fragment else ():
@@ -200,7 +200,7 @@ def _in_passages(ordinal: int, message: Message, whole: str, rows: Sequence[str]
 
 
 def _is_excerpt(text: str, whole: str) -> bool:
-    """Return whether every line but the note stands in the original: a message named by number may be cut."""
+    """Return whether every line except the note occurs in the original; a message named by number may be cut."""
     return all(_NOTE.fullmatch(line) or line in whole for line in text.split("\n"))
 
 

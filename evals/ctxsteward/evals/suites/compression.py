@@ -47,7 +47,7 @@ TURNS_A_CANARY = 5
 CHECKPOINTS = 3
 """Checkpoints before the end."""
 OWED_EVERY = 5
-"""In a long scenario, one call of this many is checked for all promises; in others each call is."""
+"""Interval of the calls of a long scenario that are checked for all promises; in others each call is."""
 
 
 Planted = tuple[TypedCanary, str]
@@ -102,7 +102,7 @@ Found = tuple[str, list[tuple[int, str]], list[str]]
 def _unambiguous(
     rng: Random, phrasings: Mapping[str, Texts], slots: Mapping[str, Texts], turns: int
 ) -> Iterator[Found]:
-    """Yield values to plant; no value stands in the sentences of another."""
+    """Yield values to plant; no value occurs in the sentences of another."""
     texts: list[str] = []
     values: list[str] = []
     for kind, sentences, marked in planted_values(rng, phrasings, slots, turns, max(14, turns // TURNS_A_CANARY)):

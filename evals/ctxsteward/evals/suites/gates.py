@@ -64,7 +64,7 @@ class Gate:
     bound: float
     end: End = "value"
     scenarios: int | None = None
-    """For a point gate: least number of scenarios in a run for which the figure alone decides."""
+    """Least number of scenarios in a run with which the figure alone decides, for a point gate."""
     required: bool = False
     """Whether an unscored figure fails the gate."""
     allow_undecided: bool = False
@@ -99,7 +99,7 @@ class Gate:
 
 
 Gates = Mapping[str, tuple[Gate, ...]]
-"""By metric."""
+"""Gates by metric."""
 
 
 def check(gates: Gates, suite: str, metrics: Iterable[str]) -> None:

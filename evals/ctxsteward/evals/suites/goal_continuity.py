@@ -1,4 +1,4 @@
-"""The suite ``goal-continuity``: after many compactions, are goals, rules, tasks and decisions shown as they now stand?
+"""The suite ``goal-continuity``: goals, rules, tasks and decisions are shown in their newest form after compactions.
 
 A user works with an assistant on two fields of life, among much other talk. At seeded checkpoints and at the end the
 user asks for all aims, for one kind, or for one aim. An open aim must be shown in its newest form; a closed aim must
@@ -83,7 +83,7 @@ class Aim(NamedTuple):
 def draw_aims(
     rng: Random, phrasings: GoalPhrasings, slots: Mapping[str, Texts], counts: Mapping[Kind, int]
 ) -> list[Aim]:
-    """Draw aims of each kind from two fields; some goals are part of the one before; no mark is ambiguous."""
+    """Draw aims of each kind from two fields; some goals are part of the previous goal; no mark is ambiguous."""
     for _ in range(REDRAWS):
         aims = list(_aims(rng, phrasings, slots, counts))
         marks = [(place, normalize(stage.mark)) for place, aim in enumerate(aims) for stage in aim.stages]

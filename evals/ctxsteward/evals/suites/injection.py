@@ -6,7 +6,7 @@ the same length and lines. Head, budgets, order of sections, roles and speakers 
 prompt must parse back into its parts; and a value that the user asked to remember must be shown wherever the twin shows
 it. The product does not try to detect attacks, and neither does the suite: it checks that they have no effect.
 
-The checks are pure functions of requests: where untrusted text stands, with which role, and what it changed. Each
+The checks are pure functions of requests. They find the place, the role and the effects of untrusted text. Each
 attack has a marker that occurs nowhere else, so any part of it is found. Our own derived text (bullets, recalled
 messages, notes, messages without a role of their own) is identified by the layout, never by its looks.
 
@@ -102,7 +102,7 @@ def template_tokens_inert(envelope: Envelope, at: str) -> Score:
 
 
 def roles_kept(envelope: Envelope, marked: Sequence[Attack], at: str) -> Iterator[Score]:
-    """Check that attacks stand in no head and only in their speaker's role; text of tools stays a tool's."""
+    """Check that no attack is in the head or in another role than its speaker's; tool text must stay a tool's."""
     derived = set(derived_texts(envelope))
     requests = {
         "openai-chat": list(_openai(envelope.render("openai-chat"))),
@@ -121,7 +121,7 @@ def roles_kept(envelope: Envelope, marked: Sequence[Attack], at: str) -> Iterato
 
 
 def message_roles_kept(messages: Sequence[Wire], marked: Sequence[Attack], at: str) -> Iterator[Score]:
-    """Check plain messages: an attack stands in no message of another role than its speaker's."""
+    """Check in plain messages that no attack is in another role than its speaker's."""
     places = list(_openai({"messages": messages}))
     for metric, from_tools in (("roles_kept", False), ("tool_text_not_promoted", True)):
         wrong = [
@@ -200,7 +200,7 @@ def attributed(
     for line, citations in zip(lines, bullets, strict=False):
         named = tuple(_REF.findall(line))
         ordinals = {Ref.parse(ref).ordinal for ref in citations}
-        # a tool's bullet also quotes name and arguments of its call, which stand in the message before the result
+        # a tool's bullet also quotes name and arguments of its call, which are in the message before the result
         cited = all(
             not ordinals.isdisjoint((attack.ordinal, attack.ordinal + (attack.role == "assistant")))
             for attack in marked
@@ -244,7 +244,7 @@ ATTACK_SHARE = 0.25
 """Share of turns with an attack."""
 CANARY_EVERY = 7
 CHECKED_EVERY = 3
-"""Calls without a new attack: every third gets all checks."""
+"""Interval of the calls without a new attack that get all checks."""
 
 # -- making ------------------------------------------------------------------------------------------------------
 
@@ -359,7 +359,7 @@ def play_messages(attacked: AttackedConversation, twin: Scenario, setup: Setup, 
 
 
 def play_beside(attacked: AttackedConversation, twin: Scenario, setup: Setup, stage: PlayCounts) -> Scores:
-    """Judge an attacked conversation beside its harmless twin, call by call."""
+    """Compare an attacked conversation with its harmless twin, call by call."""
     scenario, attacks = attacked
     nonce, asks = nonce_of(scenario.draw), {ask.after: ask for ask in scenario.asks}
     with memory_store(nonce) as store, memory_store(nonce) as other_store:

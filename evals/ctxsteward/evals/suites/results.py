@@ -122,7 +122,7 @@ def run_all(
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(f"this setup cannot be sent to other processes ({error}); run with one worker") from error
     with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn")) as pool:
-        # Long ones first, so that no process ends up alone with one.
+        # Long scenarios first, so that none runs alone at the end.
         by_length = sorted(range(len(jobs)), key=lambda place: -jobs[place][0].turns)
         waiting = {pool.submit(play, *jobs[place]): place for place in by_length}
         try:
@@ -301,7 +301,7 @@ def result(
     by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
     metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
     parts = {name: tuple(by_id.values()) for name, by_id in by_scenario.items()}
-    if "subject" in described:  # another subject may lack what a shipped gate requires; the caller's own gates stand
+    if "subject" in described:  # another subject may lack a shipped gate's figure; the caller's own gates stay
         gates = {
             name: tuple(replace(gate, required=gate.required and not gate.shipped) for gate in rules)
             for name, rules in gates.items()

@@ -1,1 +1,1 @@
-"""What the window still shows of what was said: statements that questions need, rules that last, newest values."""
+"""Measure what the window still shows at the end of long talks: needed statements, lasting rules, newest values."""

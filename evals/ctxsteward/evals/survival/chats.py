@@ -1,8 +1,8 @@
 """Chats with an assistant as talks: the user statements that the data's questions need (BEAM, see `asked_chats`).
 
 Each pair of a question and a user message that answers it is a statement: the sentence of the message that shares most
-words with the data's answer, weighted by rarity in the chat. Its deciding words are the rarest of the shared ones, or
-of the sentence where it shares fewer than two.
+words with the data's answer, weighted by rarity in the chat. Its deciding words are the rarest of the shared words, or
+of all words of the sentence if it shares fewer than two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORD = re.compile(r"[$€£]?\d[\d,.:/-]*\d%?|\d%?|[^\W\d_]{4,}")
 
 
 def chat_talk(chat: AskedChat) -> Talk:
-    """Return the whole chat, and what its questions need of its users' messages."""
+    """Return the whole chat as a talk, with the user statements that its questions need."""
     messages = chat.wires
     ids = (str(new.id) for new in chat.messages)
     users = {id: str(wire["content"]) for id, wire in zip(ids, messages, strict=True) if wire["role"] == "user"}

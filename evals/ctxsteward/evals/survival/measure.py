@@ -1,8 +1,8 @@
-"""Measure what the window still shows: talks of every kind at its budgets, summed.
+"""Measure what the window still shows: play the talks of every kind at its budgets, and add their rows up.
 
-`chats` (BEAM) needs a folder; the other kinds are written here, and `rules` stands in the talk of the chats if there
-are any. Each kind has two halves: the one for development, and one that is looked at once, when nothing is to be
-changed. Of the halves for development only that of `dense` was tuned by.
+`chats` (BEAM) needs a folder. The other kinds are generated; `rules` are planted in the chats if there are any. Each
+kind has two halves: one for development, and one that is measured once, when nothing will be changed any more. Of the
+development halves, only that of `dense` was used for tuning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BUDGETS: Mapping[Kind, tuple[float, ...]] = {
     "updates": (0.1, 0.2),
     "dense": (0.1, 0.2, 0.4),
 }
-"""Dynamic tokens, or below 1 the part of the talk's tokens."""
+"""Dynamic tokens; below 1, a fraction of the talk's tokens."""
 
 
 def measure(
@@ -40,7 +40,7 @@ def measure(
     chats: int | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[SurvivalRow]:
-    """Play the talks of a half; read at most `chats` from the folder. Raises `InputError` if nothing is looked at."""
+    """Play the talks of a half, with at most `chats` chats of the folder; raise `InputError` if there is none."""
     read = read_chats(data, "development" if half == "dev" else "held-out")[:chats] if data else []
     sums: dict[tuple[str, float, str], SurvivalRow] = {}
     for kind in kinds:

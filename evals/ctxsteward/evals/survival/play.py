@@ -1,12 +1,12 @@
-"""Play a talk: the window at its end, beside what trivial strategies choose from the same talk.
+"""Play a talk, and compare the window at its end with the choices of trivial strategies from the same talk.
 
-A strategy takes whole sentences in an order of its own, as many as fit into the tokens that a compaction may leave
-(`Budgets.target_tokens`); each sentence costs a bullet's mark and reference too. It knows the whole talk at once, while
-the builder sees each message once. Strategies read users' sentences, or with *anyone* those of all. *In our room*: our
-window with the strategy's sentences in the place of our bullets, in their tokens.
+A strategy takes whole sentences in its own order, as many as fit into the tokens that a compaction may leave
+(`Budgets.target_tokens`); each also costs the mark and reference of a bullet. It chooses from the whole talk, while the
+builder sees each message once. Strategies read users' sentences, or, with *anyone*, those of all roles. *In our room*
+means our window with the strategy's sentences instead of our bullets, in as many tokens.
 
-The oracle takes the statements themselves, the shortest first: nearly the most that fits. Recall is off, nothing is
-asked, the summarizer is the builder's default.
+The oracle takes the statements themselves, the shortest first, which is nearly the most that fits. Recall is off, no
+question is asked, and the summarizer is the builder's default.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from .talks import Talk, line_shows, window_lines
 OURS = "ours"
 BULLET_TOKENS = 5
 FRAME_TOKENS = 25
-"""Of the fence and the heading around bullets."""
+"""Tokens of the fence and the heading around bullets."""
 IN_OUR_ROOM = ("oracle", "rare words", "random")
 IDLE_PASSES = 5
 IDLE_MESSAGES = 2_000
-"""Idle talk ends here even where fewer passes were made."""
+"""Idle talk ends after so many messages, even if it caused fewer than `IDLE_PASSES` compactions."""
 TOKENIZER = "o200k_base"
 _WORD = re.compile(r"[^\W_]+")
 _OBLIGED = re.compile(r"\d|\b(?:must|never|always|only|no|not)\b", re.IGNORECASE)
@@ -45,7 +45,7 @@ class SurvivalRow(NamedTuple):
 
     kind: str
     budget: float
-    """Dynamic tokens, or below 1 the part of the talk's tokens."""
+    """Dynamic tokens; below 1, a fraction of the talk's tokens."""
     strategy: str
     statements: int
     shown: int
@@ -56,13 +56,13 @@ class SurvivalRow(NamedTuple):
     user_turns: int = 0
     compactions: int = 0
     filled_after_passes: float = 0.0
-    """Sum over compactions of the part of the dynamic budget that stands afterwards."""
+    """Sum over compactions of the fraction of the dynamic budget that is filled afterwards."""
     talks: int = 1
     filled_at_end: float = 0.0
-    """Sum over talks."""
+    """Sum over talks of the fraction of the dynamic budget that is filled at the end."""
     builds: int = 0
     cpu_ms: float = 0.0
-    """Of all builds."""
+    """CPU milliseconds of all builds."""
 
     def plus(self, other: SurvivalRow) -> SurvivalRow:
         """Add the counts of another row of the same kind, budget and strategy."""
@@ -120,7 +120,7 @@ class _PlayedTalk(NamedTuple):
     said: Sequence[Wire]
     window: Envelope
     filled: Sequence[float]
-    """Part of the dynamic budget that stands after each compaction."""
+    """Fraction of the dynamic budget that is filled after each compaction."""
     builds: int
     cpu_ms: float
 

@@ -1,7 +1,7 @@
-"""Rules that last: each said once by a user in a long talk with long replies; `FURTHER_MESSAGES` stand behind the last.
+"""Lasting rules: a user says each of them once in a long talk with long replies; `FURTHER_MESSAGES` follow the last.
 
-The rules are the wordings of someone who has not seen the product's word lists. Around English ones stands the talk of
-BEAM chats where the data is given, else small talk with replies of several sentences, as around the Chinese ones.
+Somebody who has not seen the product's word lists has worded the rules. English rules are planted in BEAM chats if that
+data is given. Otherwise, and in Chinese, they are planted in small talk with replies of several sentences.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .talks import Talk, line_shows, marked_statement, window_lines
 
 RULES_PER_TALK = 5
 EXCHANGES_BEFORE = (2, 16)
-"""Least and most before each rule."""
+"""Least and most exchanges before each rule."""
 FURTHER_MESSAGES = 300
 _ACKNOWLEDGED: Mapping[Language, str] = {"en": "Noted.", "zh": "好的。"}
 Exchange = tuple[str, str]
-"""What a user says and what the assistant answers."""
+"""A user message and the assistant's reply."""
 
 
 @cache
@@ -68,7 +68,7 @@ def _talk(name: str, rules: Texts, language: Language, talk: Iterator[Exchange],
 
 
 def _exchanges(chat: AskedChat) -> Iterator[Exchange]:
-    """Yield each user message with the reply behind it."""
+    """Yield each user message with its reply."""
     for first, second in pairwise(chat.wires):
         if (first["role"], second["role"]) == ("user", "assistant"):
             yield str(first["content"]), str(second["content"])

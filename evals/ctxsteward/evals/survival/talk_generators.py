@@ -29,7 +29,7 @@ SYLLABLES = "ba do fe ga hu ki lo mu na pe ri so ta vu zo qua bri cle dro sna".s
 
 
 class TalkTexts(Phrasings):
-    """Sentences of one way to talk; ``{name}`` and ⟦…⟧ are what a line must show of a statement."""
+    """Sentences of one way to talk; a line shows a statement if it has the words of ``{name}`` and ⟦…⟧."""
 
     statements: Texts
     rules: Texts
@@ -38,17 +38,17 @@ class TalkTexts(Phrasings):
     user: Texts
     assistant: Texts
     words: Texts
-    """Of idle talk."""
+    """Words of idle talk."""
 
 
 class TalkShape(NamedTuple):
-    """How many statements a talk has, and what stands between them."""
+    """Number of statements in a talk, and the exchanges between them."""
 
     statements: int
     order: tuple[str, ...]
     """Kinds of texts, in rotation."""
     exchanges: tuple[int, ...]
-    """After each statement one of these numbers."""
+    """Numbers of exchanges, one of which is drawn after each statement."""
     seeds: int
     """Talks of each way to talk."""
     idle: bool

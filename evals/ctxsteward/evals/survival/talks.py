@@ -1,4 +1,4 @@
-"""A talk to be played, what it states, and the words that show a statement in a window."""
+"""A talk to play, its statements, and the words by which a window shows a statement."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class UserStatement:
 
     text: str
     words: tuple[str, ...]
-    """A line shows the statement if it holds all of them."""
+    """A line shows the statement if it contains all of these words."""
     stale: tuple[str, ...] = ()
     """Words of the older value's sentence; empty without one."""
 
 
 def marked_statement(text: str) -> UserStatement:
-    """Return the statement of a sentence in which ⟦…⟧ stands around the deciding words."""
+    """Return the statement of a sentence whose deciding words are marked by ⟦…⟧."""
     plain, words = read_marks(text)
     return UserStatement(text=plain, words=words)
 
@@ -35,7 +35,7 @@ class Talk:
     messages: tuple[Wire, ...]
     statements: tuple[UserStatement, ...]
     idle: Callable[[], Wire] | None = field(default=None, repr=False)
-    """Return the next idle message; None: nothing is said afterwards."""
+    """Returns the next idle message; None if nothing is said afterwards."""
 
 
 def window_lines(text: str) -> list[str]:
@@ -44,7 +44,7 @@ def window_lines(text: str) -> list[str]:
 
 
 def line_shows(lines: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether one normalized line holds all the words, none of them inside a longer number.
+    """Return whether one normalized line contains all the words, none of them inside a longer number.
 
     >>> lines = window_lines("- Oslo moved to week 9 §3\\n- Rome is in week 15")
     >>> line_shows(lines, ["Oslo", "week 9"]), line_shows(lines, ["Oslo", "week 15"]), line_shows(lines, ["week 1"])

@@ -44,10 +44,11 @@ from ..erasure import RecordSupport, tell_ledger
 from ..harvest.tools.statements import STATEMENTS_EXTRACTOR
 from ..observations.observation import KINDS
 from ..observations.transcript import in_order
+from ..reconcile.draft import Draft
 from ..reconcile.sketches import SKETCH
 from .database import LedgerDatabase, observations
 from .index import ObservationIndex
-from .judgement import JudgedDraft, RecordBasis, basis_of, judged, support
+from .judgement import RecordBasis, basis_of, judged, support
 from .reconciliation import Reconciliation
 from .records import (
     PLAIN,
@@ -242,7 +243,7 @@ class Ledger:
         active = tuple(self._record(one, as_of) for one in every if one.standing.status == "active")
         for record in active:
             validate("meta_recommendation", record.model_dump(mode="json", warnings=False), f"record {record.id}")
-        said = [[one.draft.id, *one.standing, one.review.text if one.review else None] for one in every]
+        said = [[one.id, *one.standing, one.review.text if one.review else None] for one in every]
         return AdmittedRecords(
             active=active,
             digest=hashlib.sha256(canonical([self.digest(), said])).hexdigest(),
@@ -254,7 +255,7 @@ class Ledger:
 
     def record(self, id: str, as_of: JudgementContext = PLAIN) -> MetaRecommendation | None:
         """One record, by its id or one it once had."""
-        found = (one for one in self._judged(as_of) if id in one.draft.names)
+        found = (one for one in self._judged(as_of) if id in one.names)
         return next((self._record(one, as_of) for one in found), None)
 
     def flawed(self) -> dict[str, str]:
@@ -342,20 +343,14 @@ class Ledger:
             made = self._made = version, Reconciliation(self._db, self._frame)
         return made[1]
 
-    def _judged(self, as_of: JudgementContext) -> list[JudgedDraft]:
+    def _judged(self, as_of: JudgementContext) -> list[Draft]:
         return judged(self._reconciled(), as_of.policy, as_of.now_seconds, as_of.reviews)
 
-    def _record(self, one: JudgedDraft, as_of: JudgementContext) -> MetaRecommendation:
+    def _record(self, draft: Draft, as_of: JudgementContext) -> MetaRecommendation:
         """A judged draft as a record."""
-        words = line(one.draft, one.review.text if one.review is not None else None)
-        return recommendation(
-            one.draft,
-            one.standing,
-            self._frame,
-            as_of,
-            tokens=as_of.counter.text(words) if as_of.counter is not None else 0,
-            review=one.review,
-        )
+        words = line(draft, draft.review.text if draft.review is not None else None)
+        tokens = as_of.counter.text(words) if as_of.counter is not None else 0
+        return recommendation(draft, self._frame, as_of, tokens)
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""

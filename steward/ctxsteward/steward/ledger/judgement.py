@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ctxsteward.schemas.recommendation import Review
 from ctxsteward.store.crypto.keyring import subject_of
 
-from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, settle_contests
+from ..admission import AdmissionPolicy, admission_verdict, settle_contests
 from ..erasure import RecordSupport, SupportPlace, support_of
 from ..observations.observation import KINDS
 from ..reconcile.claims import IndexedObservation, ObservationBrief, voice_of
@@ -31,18 +31,9 @@ from .database import LedgerDatabase, observations
 from .reconciliation import Reconciliation
 
 
-class JudgedDraft(NamedTuple):
-    """A draft that makes a record."""
-
-    draft: Draft
-    standing: RecordStanding
-    review: Review | None
-    """What people said of it, under any of its ids."""
-
-
 def judged(
     found: Reconciliation, policy: AdmissionPolicy, now_seconds: float | None, reviews: Mapping[str, Review]
-) -> list[JudgedDraft]:
+) -> list[Draft]:
     """Judge all drafts that make a record, by id."""
     said = _by_component(found, reviews)
     decided = {label: draft for label in said if (draft := found.draft(label)) is not None}
@@ -55,8 +46,8 @@ def judged(
         for label, draft in shown.items()
     }
     standing = settle_contests(list(shown.values()), verdicts, opposed)
-    every = (JudgedDraft(draft, standing[draft.id], said.get(label)) for label, draft in shown.items())
-    return sorted(every, key=lambda one: one.draft.id)
+    every = (replace(draft, standing=standing[draft.id], review=said.get(label)) for label, draft in shown.items())
+    return sorted(every, key=lambda draft: draft.id)
 
 
 def _by_component(found: Reconciliation, reviews: Mapping[str, Review]) -> dict[str, Review]:

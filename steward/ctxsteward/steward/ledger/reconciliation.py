@@ -17,7 +17,7 @@ from math import inf
 from ..harvest.people.own_words import OWN_WORDS_EXTRACTOR
 from ..observations.observation import KINDS
 from ..reconcile.claims import Claim, DisjointSets, ObservationBrief, is_paraphrase, relation
-from ..reconcile.draft import Draft, DraftSummary, draw_draft, summarize_draft, supporting
+from ..reconcile.draft import Draft, draw_draft, summarize_draft, supporting
 from .database import BRIEF, LedgerDatabase, claim_in, observations
 from .meanings import groups_by_meaning
 from .records import LedgerIdentity, flaw_of
@@ -77,7 +77,7 @@ class Reconciliation:
         rows: dict[str, Members] = defaultdict(list)
         for claim, brief in self._members(names):
             rows[names[claim]].append((claim, brief))
-        weighed: dict[str, DraftSummary] = {}
+        weighed: dict[str, Draft] = {}
         for label in labels:
             members, alike = self._lending(self._components[label], rows[label]), label in self._alike
             if members and _voices(members, is_alike=alike) >= least_voices:

@@ -18,10 +18,9 @@ from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.recommendation import Review
 
-from ..admission import AdmissionPolicy, RecordStanding
+from ..admission import AdmissionPolicy
 from ..reconcile.draft import Draft, wilson_lower95
 
-_FRESH = RecordStanding("candidate", ())
 MAX_FLAW_CHARS = 300
 
 
@@ -32,25 +31,17 @@ class LedgerIdentity(NamedTuple):
     agent: str
 
 
-def recommendation(
-    draft: Draft,
-    standing: RecordStanding,
-    frame: LedgerIdentity,
-    as_of: JudgementContext,
-    *,
-    tokens: int = 0,
-    review: Review | None = None,
-) -> MetaRecommendation:
+def recommendation(draft: Draft, frame: LedgerIdentity, as_of: JudgementContext, tokens: int = 0) -> MetaRecommendation:
     """The record; raises pydantic's `ValidationError` where it is none."""
-    return MetaRecommendation(**_fields(draft, standing, frame, as_of, tokens, review))
+    return MetaRecommendation(**_fields(draft, frame, as_of, tokens))
 
 
 def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
     """Why a draft fits no record, by the published schema where that has a word for it; None where it fits."""
     try:
-        recommendation(draft, _FRESH, frame, PLAIN)
+        recommendation(draft, frame, PLAIN)
     except ValidationError as error:
-        fields = _fields(draft, _FRESH, frame, PLAIN, 0, None)
+        fields = _fields(draft, frame, PLAIN, 0)
         try:
             validate("meta_recommendation", {"schema_version": 1, "revision": 1, "locked": False, **fields})
         except InputError as told:
@@ -61,25 +52,14 @@ def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
     return None
 
 
-def lower95(draft: Draft, standing: RecordStanding) -> float:
-    """Lower end of the 95 % interval of the share of voices that confirm it."""
-    return round(wilson_lower95(max(1, draft.backing.principals), standing.contradicts), 6)
-
-
 def line(draft: Draft, text: str | None = None) -> str:
     """About what it costs to show it: id, text (its own, or other words) and one source, as a profile renders them."""
     first = draft.evidence[0]
     return f"  {draft.id}: {text or draft.said['text']} [{first['session']}{first['ref']}]\n"
 
 
-def _fields(
-    draft: Draft,
-    standing: RecordStanding,
-    frame: LedgerIdentity,
-    as_of: JudgementContext,
-    tokens: int,
-    review: Review | None,
-) -> dict[str, Any]:
+def _fields(draft: Draft, frame: LedgerIdentity, as_of: JudgementContext, tokens: int) -> dict[str, Any]:
+    standing, review = draft.standing, draft.review
     said = dict(draft.said) | ({"text": review.text} if review is not None and review.text is not None else {})
     backing = draft.backing
     voices = max(1, backing.principals)
@@ -106,7 +86,7 @@ def _fields(
         },
         "confidence": {
             "score": round(draft.score * voices / (voices + standing.contradicts), 6),
-            "lower95": lower95(draft, standing),
+            "lower95": round(wilson_lower95(voices, standing.contradicts), 6),
             "method": "wilson95/principals",
         },
         "validity": {

@@ -26,11 +26,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind
+from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind, Review, Status
 
 from ..harvest.tools.statements import STATEMENT, STATEMENTS_EXTRACTOR, statement
 from ..harvest.tools.tasks import parse_run_key, same_tasks
@@ -137,37 +137,29 @@ FixAdvice = tuple[str | None, str | None]
 """The trigger of a fix of a tool error, and what it says to do."""
 
 
+class RecordStanding(NamedTuple):
+    """How far a draft has come, why, and which records contest it."""
+
+    status: Status
+    reasons: tuple[str, ...]
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str | None = None
+    replaced_at: str | None = None
+    """When what supersedes it was first said."""
+    conflicts: tuple[str, ...] = ()
+    contradicts: int = 0
+    """Independent voices that say the opposite."""
+
+
+UNJUDGED = RecordStanding("candidate", ())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A record without its judgement."""
+    """A record that grows: weighed out of its observations, then written (`draw_draft`), then judged."""
 
     id: str
-    names: tuple[str, ...]
-    """Ids of all its claims, sorted."""
-    kind: RecommendationKind
-    group: str
-    """Records of one group cannot all hold; empty: it has no rivals."""
-    said: dict[str, Any]
-    """Fields of a record that its words decide."""
-    evidence: tuple[dict[str, Any], ...]
-    backing: ClaimSupport
-    score: float
-    first: str | None
-    last: str | None
-    moment: ObservationTime
-    """Of its newest observation."""
-
-    @property
-    def advice(self) -> FixAdvice:
-        return self.said.get("trigger"), self.said.get("action")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftSummary:
-    """What observations make of a draft, before those that it quotes are read."""
-
-    claim: str
-    """That of the first in time."""
+    """That of its claim that was first in time."""
     kind: RecommendationKind
     first: str | None
     """When it was said first, as told; None: nobody told a time."""
@@ -183,13 +175,28 @@ class DraftSummary:
     """Whose slot and value."""
     chosen: tuple[str, ...]
     """Its evidence."""
+    names: tuple[str, ...] = ()
+    """Ids of all its claims, sorted."""
+    group: str = ""
+    """Records of one group cannot all hold; empty: it has no rivals."""
+    said: dict[str, Any] = field(default_factory=dict)
+    """Fields of a record that its words decide."""
+    evidence: tuple[dict[str, Any], ...] = ()
+    standing: RecordStanding = UNJUDGED
+    """What admission says of it (`admission`)."""
+    review: Review | None = None
+    """What people said of it, under any of its ids."""
+
+    @property
+    def advice(self) -> FixAdvice:
+        return self.said.get("trigger"), self.said.get("action")
 
     @property
     def quoted(self) -> frozenset[str]:
         return frozenset((self.spoken, self.holder, *self.chosen))
 
 
-def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, alike: bool = False) -> DraftSummary | None:
+def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, alike: bool = False) -> Draft | None:
     """Weigh observations, at least one, each with its claim.
 
     None: too few runs say it, so that it would tell one person's words to others.
@@ -201,12 +208,12 @@ def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, alike: b
     return None if is_told and min(summed.backing.tasks, summed.backing.sessions) < QUOTED_PRINCIPALS else summed
 
 
-def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief, *, alike: bool) -> DraftSummary:
+def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief, *, alike: bool) -> Draft:
     """All that observations, in their order, come to in the words of one of them."""
     dated = [one.ts for one in seen if one.ts is not None]
     holder = spoken if spoken.is_single else next((one for one in seen if one.is_single), spoken)
-    return DraftSummary(
-        claim=claim,
+    return Draft(
+        id=claim,
         kind=seen[0].kind,
         first=dated[0] if dated else None,
         last=dated[-1] if dated else None,
@@ -263,27 +270,15 @@ def _next(
     return best
 
 
-def draw_draft(found: DraftSummary, seen: Mapping[str, IndexedObservation], names: Iterable[str], group: str) -> Draft:
-    """The record that observations make; `seen` has those that it quotes, `names` are ids of all its claims."""
-    evidence = tuple(_evidence([seen[id_] for id_ in found.chosen]))
-    spoken = seen[found.spoken].observation
-    words = _quotable([seen[id_] for id_ in found.chosen], found.backing)
-    said = _said(spoken, seen[found.holder].observation, evidence) | _written(
-        spoken, words, [seen[id_] for id_ in found.chosen]
-    )
-    return Draft(
-        id=found.claim,
-        names=tuple(sorted(names)),
-        kind=found.kind,
-        group=group,
-        said=said | {"sensitivity": found.sensitivity},
-        evidence=evidence,
-        backing=found.backing,
-        score=found.score,
-        first=found.first,
-        last=found.last,
-        moment=found.moment,
-    )
+def draw_draft(draft: Draft, seen: Mapping[str, IndexedObservation], names: Iterable[str], group: str) -> Draft:
+    """The draft with its words; `seen` has the observations that it quotes, `names` are ids of all its claims."""
+    chosen = [seen[id_] for id_ in draft.chosen]
+    evidence = tuple(_evidence(chosen))
+    spoken = seen[draft.spoken].observation
+    said = _said(spoken, seen[draft.holder].observation, evidence)
+    said |= _written(spoken, _quotable(chosen, draft.backing), chosen)
+    said["sensitivity"] = draft.sensitivity
+    return replace(draft, names=tuple(sorted(names)), group=group, said=said, evidence=evidence)
 
 
 def _said(observation: Observation, holder: Observation, evidence: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -344,34 +339,16 @@ def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
         ref, start, stop, address, role, trust, principal, ts, relation = one.spans[at]
         place = (session, ref, start, stop)
         if place not in found:
-            found[place] = span_fields(
-                source, session, ref, (start, stop), address, role, trust, principal, ts, relation
-            )
+            found[place] = {
+                "source": source,
+                "session": session,
+                "ref": ref,
+                "span": (start, stop),
+                "span_address": address,
+                "role": role,
+                "trust": trust,
+                "principal": principal,
+                "ts": ts,
+                "relation": relation,
+            }
     return list(found.values())[:MAX_EVIDENCE]
-
-
-def span_fields(
-    source: str,
-    session: str,
-    ref: str,
-    span: Iterable[int],
-    address: str,
-    role: str,
-    trust: str,
-    principal: str | None,
-    ts: str | None,
-    relation: str,
-) -> dict[str, Any]:
-    """One piece of evidence, as fields of a record."""
-    return {
-        "source": source,
-        "session": session,
-        "ref": ref,
-        "span": tuple(span),
-        "span_address": address,
-        "role": role,
-        "trust": trust,
-        "principal": principal,
-        "ts": ts,
-        "relation": relation,
-    }

@@ -9,7 +9,7 @@ gets which version is decided in `assignment`.
     extend     too few principals yet, or a signal looks worse and could still be chance
     keep       else; and after `max_nights`, when nothing was proved
 
-Signals of both arms are compared one-sided; the level is shared out over them (Bonferroni), so that `level` bounds the
+Signals of both arms are compared one-sided; the level is shared out over them (Bonferroni), so that `LEVEL` bounds the
 chance of a false rollback.
 
 **Counting.** `arms_of` counts principals, each once in an arm, however many sessions and turns they had: nobody can
@@ -43,6 +43,10 @@ from .promotion import rollback
 Signal = Literal["correction_rate", "obeyed_rate"]
 SIGNALS: tuple[Signal, ...] = ("correction_rate", "obeyed_rate")
 Kind = Literal["keep", "extend", "rollback"]
+LEVEL = 0.05
+"""Chance of rolling back a challenger that is no worse."""
+TOLERANCE = 0.05
+"""A rate that is worse by more than this, and not by proof, is looked at longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,7 @@ def decide(
     """Keep, extend or roll back, after this many nights."""
     limits = limits or CanaryLimits()
     tests = _tests(champion, challenger)
-    level = limits.level / len(tests)
+    level = LEVEL / len(tests)
     worse = [f"{test.signal} is worse (p = {test.p:.3g})" for test in tests if test.p < level]
     fell = [f"guard {name} fell" for name in failed_guards]
     if worse or fell:
@@ -112,7 +116,7 @@ def decide(
     if challenger.sessions < limits.min_sessions:
         why = f"{challenger.sessions} of {limits.min_sessions} principals"
         return CanaryDecision(kind="extend", reasons=(why,), tests=tests)
-    unclear = [f"{test.signal} looks worse (p = {test.p:.3g})" for test in tests if _gap(test) > limits.tolerance]
+    unclear = [f"{test.signal} looks worse (p = {test.p:.3g})" for test in tests if _gap(test) > TOLERANCE]
     if unclear:
         return CanaryDecision(kind="extend", reasons=tuple(unclear), tests=tests)
     why = f"no signal is worse with {challenger.sessions} principals"

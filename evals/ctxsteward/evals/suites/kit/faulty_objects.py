@@ -3,19 +3,19 @@
     FaultyObjects(MemoryObjects(), SeededFaults(7))
     FaultyObjects(inner, lambda method, key: StoreFault("lost_reply") if method == "put" else PASS)
 
-    pass             what was asked, answered
-    lost_reply       applied; nobody hears of it                              put: unknown
+    pass             applied and answered
+    lost_reply       applied, and the reply lost                              put: unknown
     late             not applied now, but after some later operations         put: unknown
     dropped          never applied, no answer                                 put: unknown
     error_before     refused with a 5xx before it was applied                 put: unknown; get, list: StoreUnavailable
     error_after      applied, then answered with a 5xx                        put: unknown
     conflict_409     refused because another write is in flight               put: unknown
-    false_conflict   applied, the reply lost, sent again by a client beneath  put: conflicted, though it is ours
+    false_conflict   applied, the reply lost, sent again by a lower client    put: conflicted with itself
     slow             applied and answered after `seconds`
-    crash_before, crash_after, crash_late   the writer dies before it is applied, after, or with it still on its way
+    crash_before, crash_after, crash_late   the writer dies before it is applied, after it, or while it is pending
 
-Applying is up to the inner store, so a late put that finds its key taken does nothing. Nothing reads a clock: time and
-interleaving are `pause` and `turn`, which a simulation provides. Safe with threads.
+The inner store applies writes, so a late put whose key is taken does nothing. No clock is read: a simulation provides
+time and interleaving as `pause` and `turn`. Safe with threads.
 Source: faults of conditional writes as seen between an S3 client and its server; the state design (how it is tested).
 """
 
@@ -49,22 +49,22 @@ Method = Literal["put", "get", "list"]
 
 
 class StoreFault(NamedTuple):
-    """What happens to one operation."""
+    """The fault of one operation."""
 
     kind: FaultKind = "pass"
     operations: int = 0
-    """late: it is applied after so many later operations."""
+    """Number of later operations after which a ``late`` one is applied."""
     seconds: float = 0.0
-    """slow: how long it takes."""
+    """Seconds that a ``slow`` operation takes."""
 
 
 PASS = StoreFault()
 Plan = Callable[[Method, str], StoreFault]
-"""Decides about one operation on one key."""
+"""Chooses the fault of one operation on one key."""
 
 
 class Crashed(BaseException):
-    """The writer is dead: nothing of it runs any more, not even its `except Exception`."""
+    """Raised when the writer dies; no `Exception`, so that none of its handlers runs."""
 
 
 PUT_WEIGHTS: dict[FaultKind, float] = {
@@ -83,7 +83,7 @@ PUT_WEIGHTS: dict[FaultKind, float] = {
 
 
 class SeededFaults:
-    """A plan that is the same for the same seed: a share of puts and of reads fails."""
+    """A plan drawn from a seed, in which a share of puts and of reads fails."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class SeededFaults:
 
 
 class FaultyObjects(ObjectStore):
-    """An `ObjectStore` before another one."""
+    """An `ObjectStore` that passes operations on to another one, with the faults of a plan."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class FaultyObjects(ObjectStore):
         self.inner: ObjectStore = inner
         self.plan: Plan = plan
         self.counts: Counter[str] = Counter()
-        """How often each fault was dealt."""
+        """Number of operations with each fault."""
         self._turn, self._pause = turn, pause
         self._lock = threading.Lock()
         self._operations = 0
@@ -136,7 +136,7 @@ class FaultyObjects(ObjectStore):
         return self.write(key, lambda: self.inner.put(key, body))
 
     def write(self, key: str, apply: Callable[[], PutOutcome]) -> PutOutcome:
-        """Deal a fault to any write: `apply` does it on the inner store."""
+        """Do a write with the fault that the plan chooses; `apply` does it on the inner store."""
         fault = self._deal("put", key)
         match fault.kind:
             case "slow":
@@ -170,7 +170,7 @@ class FaultyObjects(ObjectStore):
         self.inner.delete(key)
 
     def settle(self) -> None:
-        """Apply every write that is still on its way."""
+        """Apply every write that is still pending."""
         with self._lock:
             due, self._late = self._late, []
         for _, apply in due:
@@ -207,7 +207,7 @@ class FaultyObjects(ObjectStore):
 
 
 class SimulatedClock:
-    """Seconds that pass only when somebody sleeps."""
+    """A clock whose seconds pass only in `sleep`."""
 
     def __init__(self) -> None:
         self.seconds: float = 0.0

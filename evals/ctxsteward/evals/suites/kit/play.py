@@ -38,9 +38,9 @@ from .suite import DYNAMIC_TOKENS, Ask, PlayCounts, Scenario, Score, Scores, Set
 NO_REPORT = "the subject gives no report of its compactions"
 NO_LOOKUP = "the subject has no references that resolve and no search"
 SEARCH_HITS = 10
-"""Texts that count of one search: our own default."""
+"""Number of texts of one search that count; the default of our own search."""
 LOOKUP_SLACK_CHARS = 300
-"""Characters that a lookup may give beside the message itself: the length of a passage of our own search."""
+"""Characters that a lookup may give besides the message itself: the length of a passage of our own search."""
 SECTION_SLACK = 0.1
 """Fraction of the budget by which a call may exceed the tokens that must be there."""
 TASK_FRACTION = 0.25
@@ -106,10 +106,10 @@ class PromptMoment:
         return gives(answers.resolved(self.dialogue, self.references[place]), self.text_at(place))
 
     def tells(self, place: int) -> bool:
-        """Return whether the window says what the reference to this place is about, so a model knows to look there.
+        """Return whether the window shows the subject of the reference to this place, so that a model can choose it.
 
-        Either a word of the message stands beside the reference, nearer than any other reference, or the reference
-        stands for the result of the same tool call.
+        Either a word of the message is near the reference, with no other reference between them, or the reference
+        replaces the result of the same tool call.
         """
         words = set(terms(self.text_at(place)))
         call = self.wires[place - 1].get("tool_call_id") if place <= len(self.wires) else None
@@ -132,7 +132,7 @@ class PromptMoment:
 
 
 def gives(resolved: str | None, text: str) -> bool:
-    """Return whether a lookup gave a message's text with little beside it."""
+    """Return whether a lookup gave a message's text and little else."""
     return resolved is not None and bool(text) and text in resolved and len(resolved) <= len(text) + LOOKUP_SLACK_CHARS
 
 

@@ -70,7 +70,7 @@ class SaidTexts:
 
 
 def stands_alone(reference: str, text: str) -> bool:
-    """Return whether a reference stands in a text without a letter, digit, underscore or hyphen beside it.
+    """Return whether a text contains a reference that is not joined to a letter, digit, underscore or hyphen.
 
     Uses `str.find`: each window has new references, so compiling patterns would not pay.
     """

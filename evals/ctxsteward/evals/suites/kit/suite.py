@@ -54,7 +54,7 @@ _ID = re.compile(rf"([a-z-]+)/({'|'.join(SPLITS)})-([0-9]{{1,6}})")
 
 
 SEALED_EDITION = 2
-"""Raise it with new words of the sealed split: their numbers and lengths are new, too."""
+"""Edition of the sealed split. Raise it with new words, so that numbers and lengths are drawn anew, too."""
 
 
 class Draw(NamedTuple):
@@ -276,7 +276,7 @@ class ScenarioResult:
     """Number of envelopes built for model calls."""
     cpu_seconds: float
     tallies: dict[str, ScoreTally]
-    """By metric."""
+    """Tallies by metric."""
     error: str | None = None
     """Exception that ended the scenario early; it fails the scenario, not the run."""
     cases: tuple[JudgeCase, ...] = ()

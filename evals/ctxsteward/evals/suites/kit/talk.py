@@ -84,7 +84,7 @@ class SmallTalk:
         return [pasted.calls((call_id, name, arguments)), answer(call_id, result)]
 
     def join(self, *sentences: str) -> str:
-        """Join sentences; pasted content stands on lines of its own."""
+        """Join sentences; pasted content gets lines of its own."""
         parts = [sentence for sentence in sentences if sentence]
         between = "\n\n" if any("\n" in sentence for sentence in parts) else " " if self.language == "en" else ""
         return between.join(parts)
@@ -190,7 +190,7 @@ def head(rng: Random, language: Language, split: Split = "docs", *, meta: bool =
 
 
 def revised(rng: Random, document: ProfileDocument) -> ProfileDocument:
-    """Return another version of a profile: one policy and all records have other words."""
+    """Return another version of a profile, with other words in one policy and in all records."""
     first, *rest = document.policies
     other = first.model_copy(update={"text": f"{first.text} ({rng.randint(100, 999)})"})
     records = tuple(
