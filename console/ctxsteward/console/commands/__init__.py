@@ -85,6 +85,7 @@ COMMANDS = {
     "backfill": LazyCommand(
         "commands.backfill:backfill", "Snapshot personas, policies and meta as versioned envelopes."
     ),
+    "blame": LazyCommand("commands.blame:blame", "Name what in the prompt carries the words of a reply."),
     "build": LazyCommand("commands.replay:build", "Build the envelope for a transcript's next call."),
     "cards": LazyCommand("commands.cards:cards", "Make context cards anew, list them, move them."),
     "completion": LazyCommand("cli:completion", "Print the tab-completion script of a shell."),

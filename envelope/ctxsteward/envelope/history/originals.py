@@ -200,6 +200,17 @@ class Originals:
                     found.update(fact.id for fact in row.facts)
         return frozenset(found)
 
+    def shown_lines(self, session: str) -> frozenset[int]:
+        """Return the ordinals of another session whose lines this one was shown."""
+        return frozenset(
+            line.ordinal
+            for log, stop in self._replica.ancestry.stretches()
+            for row in log.read(0, stop)
+            if isinstance(row, RecallSelected)
+            for line in row.earlier
+            if line.session == session
+        )
+
 
 def _as_tool_message(result: ToolResultPart) -> Message:
     wire: Wire = {"role": "tool", "tool_call_id": result.call_id, "content": result.text}

@@ -526,3 +526,8 @@ class Session:
         """Return ids of the records this session was shown, in profiles and as facts; costs a reading of its log."""
         with self.lock:
             return self._originals.shown_records()
+
+    def shown_lines(self, session: str) -> frozenset[int]:
+        """Return the ordinals of another session whose lines this one was shown; costs a reading of its log."""
+        with self.lock:
+            return self._originals.shown_lines(session)
