@@ -131,8 +131,10 @@ PIECE = 30 + FRAME
 @pytest.mark.parametrize(
     ("prompts", "prices", "priced"),
     [
-        pytest.param([[A], [A, B]], Prices(block_tokens=0), PIECE + 0.1 * PIECE + PIECE, id="what grows is cached"),
-        pytest.param([[A, B], [B, A]], Prices(block_tokens=0), 4 * PIECE, id="another beginning is not"),
+        pytest.param(
+            [[A], [A, B]], Prices(block_tokens=0, write=1), PIECE + 0.1 * PIECE + PIECE, id="what grows is cached"
+        ),
+        pytest.param([[A, B], [B, A]], Prices(block_tokens=0, write=1), 4 * PIECE, id="another beginning is not"),
         pytest.param([[A], [A, B]], Prices(block_tokens=1000), 3 * PIECE, id="nor a prefix under the block"),
         pytest.param(
             [[A], [A, B]],
@@ -144,11 +146,14 @@ PIECE = 30 + FRAME
             [[A], [A, B]], Prices(block_tokens=1000, write=1.25), 3 * PIECE, id="which a short prompt does not pay"
         ),
         pytest.param(
-            [[B, A], [B, C]], Prices(block_tokens=0), 2 * PIECE + 0.1 * PIECE + PIECE, id="the first difference ends it"
+            [[B, A], [B, C]],
+            Prices(block_tokens=0, write=1),
+            2 * PIECE + 0.1 * PIECE + PIECE,
+            id="the first difference ends it",
         ),
         pytest.param(
             [[C], [("user", "c" * 20 + "d" * 10)]],
-            Prices(block_tokens=0),
+            Prices(block_tokens=0, write=1),
             PIECE + 2 + (FRAME + 10),
             id="a text's common beginning counts",
         ),

@@ -26,7 +26,7 @@ from ..layout.rows import FORM, LayoutForm
 from ..recall.earlier_sessions import shown_lines, with_earlier
 from ..recall.heuristic import Heuristic, SupersessionIndex
 from ..recall.room import LEAST_EXCERPT_TOKENS
-from ..recall.selection import Recall, Selector, SelectorFailed, described, named_now, select, verbatim
+from ..recall.selection import Recall, Selector, SelectorFailed, described, named_now, recalled_share, select, verbatim
 from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
 from ..tokens.tokenizer import Counter
 
@@ -72,22 +72,30 @@ class Decider:
         it is compacted though its budget is not.
         """
         layout = self.lay(session, session.state)
-        own, window = self.beside_log(session.state, layout, head_tokens)
+        own, window = self.beside_log(session, layout, head_tokens)
         if not progress.compacted:
             guard = None if guard_tokens is None else guard_tokens - layout.observations_tokens
             decider = own if own.compactor.policy.due(window) else own._guarding(window, guard)
             if decider is not None and decider._compact(session, window, progress, guard):
                 layout = self.lay(session, session.state)
-                own, window = self.beside_log(session.state, layout, head_tokens)
+                own, window = self.beside_log(session, layout, head_tokens)
         if own._select(session, window, progress):
             layout = self.lay(session, session.state)
         return layout
 
-    def beside_log(self, state: State, layout: DynamicLayout, head_tokens: int = 0) -> tuple[Decider, Window]:
+    def beside_log(self, session: Session, layout: DynamicLayout, head_tokens: int = 0) -> tuple[Decider, Window]:
         """This decider and the window without the observation log of an earlier version, which counts as head."""
         tokens = layout.observations_tokens
         own = self.with_budgets(self.budgets.beside(tokens)) if tokens else self
-        return own, Window(state, layout, own.budgets, head_tokens + tokens)
+        recallable = self._recallable_tokens(session)
+        return own, Window(session.state, layout, own.budgets, head_tokens + tokens, recallable)
+
+    def _recallable_tokens(self, session: Session) -> int | None:
+        """The most that a user turn recalls now; None: all of recall's share, as where it searches earlier sessions."""
+        left_out_tokens = session.state.left_out_tokens
+        if left_out_tokens is None or ((self.memory or session.memory) and session.earlier_sessions is not None):
+            return None
+        return recalled_share(left_out_tokens)
 
     def _guarding(self, window: Window, guard_tokens: int | None) -> Decider | None:
         """This one with no more dynamic than the guard leaves; None where it has nothing to do, or did just now.
@@ -140,7 +148,7 @@ class Decider:
         session.branch()
         key, place = session.address_key, b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
-            window = Window(session.state, window.layout, self.budgets, window.head_tokens)
+            window = replace(window, budgets=self.budgets)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
         from ctxsteward.schemas.publish import validate  # noqa: F401  # now: an import must not be cut off
 

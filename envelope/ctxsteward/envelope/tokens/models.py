@@ -176,8 +176,8 @@ class Prices:
     """What a prompt token costs, relative to one that is neither read from a cache nor written to it."""
 
     cached: float = 0.1
-    write: float = 1.0
-    """Of a token that was not in the cache; 1.25 where the provider charges for writing."""
+    write: float = 1.25
+    """Of a token that was not in the cache; 1 where the provider writes for nothing."""
     block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
     """The shortest prefix that is cached."""
     lifetime_seconds: int = DEFAULT_CACHE_LIFETIME_SECONDS
@@ -194,14 +194,14 @@ class Prices:
         """The price of a prompt that begins with so much of the one before.
 
         >>> Prices().of(3000, 2000), Prices().of(1000, 900)
-        (1200.0, 1000.0)
+        (1450.0, 1000.0)
         """
         return self.fresh(prompt_tokens) - self.saved(prefix_tokens)
 
     def fresh(self, tokens: int) -> float:
         """The price of a whole prompt of which nothing was cached.
 
-        >>> Prices(write=1.25).fresh(2000), Prices(write=1.25).fresh(1000)
+        >>> Prices().fresh(2000), Prices().fresh(1000)
         (2500.0, 1000.0)
         """
         return tokens * (self.write if tokens >= self.block_tokens else 1.0)
@@ -210,7 +210,7 @@ class Prices:
         """What a shared prefix takes off that.
 
         >>> Prices().saved(2000), Prices().saved(1000)
-        (1800.0, 0.0)
+        (2300.0, 0.0)
         """
         return prefix_tokens * (self.write - self.cached) if self.served(prefix_tokens) else 0.0
 
