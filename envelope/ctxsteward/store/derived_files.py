@@ -42,6 +42,8 @@ _CODE_DIGITS = 64
 class DerivedFiles:
     """An eraser of one tenant's derived files, except those that have an eraser of their own."""
 
+    place = "derived files: indexes of recall, ledgers"
+
     def __init__(self, folder: Path, tenant: str, held: Iterable[Path] = ()) -> None:
         self._folders = [folder / name / part_of(tenant) for name in DERIVED_FOLDERS]
         self._held = tuple(str(path.resolve()) for path in held)
@@ -91,6 +93,8 @@ Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 class DerivedRows:
     """The same in a database that all machines share: any of them goes on where another one was."""
+
+    place = "derived rows: indexes of recall"
 
     def __init__(self, execute: Execute, tenant: str = "") -> None:
         """`execute` is that of a `PostgresDatabase`."""

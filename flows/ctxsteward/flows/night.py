@@ -84,7 +84,7 @@ def refuse_relative_paths(settings: NightSettings) -> None:
         return
     store = settings.store.removeprefix("file:") if settings.store.startswith("file:") else None
     sources = [uri.removeprefix("file:") for uri in settings.sources if uri != "store" and "://" not in uri]
-    for path in (store, settings.journal, settings.sent, settings.actors, *sources):
+    for path in (store, settings.journal, settings.actors, *sources):
         if path is not None and not path.startswith("/"):
             raise InputError(
                 f"{path!r:.200} is relative, but each run of a deployment has a new working directory; "
@@ -167,7 +167,7 @@ def harvest_batch(settings: NightSettings, batch: Batch) -> dict[str, Any]:
         done = harvest_in_process(settings, batch, here)
     except Exception as error:
         raise HarvestTaskError(type(error).__name__) from None
-    return {"address": done.address, "cpu_seconds": done.cpu_seconds, "tokens": done.tokens, "by": here.owner}
+    return {"address": done.address, "cpu_seconds": done.cpu_seconds, "by": here.owner}
 
 
 def on_prefect(settings: NightSettings, records: BatchRecords, results: Path) -> Run:
@@ -193,7 +193,7 @@ def _ended(batch: Batch, state: State[Any], records: BatchRecords) -> BatchResul
     outcome = state.result()
     if state.name == CACHED or outcome["by"] == of_this_process().owner:
         return replace(record, found=state.name == CACHED)
-    return replace(record, found=False, cpu_seconds=outcome["cpu_seconds"], tokens=outcome["tokens"])
+    return replace(record, found=False, cpu_seconds=outcome["cpu_seconds"])
 
 
 def task_runner(settings: NightSettings) -> TaskRunner[Any]:

@@ -20,7 +20,7 @@ from .errors import InputError
 from .frozen import FrozenModel
 from .message import Wire
 
-ModelPurpose = Literal["summary", "selection", "card", "wording", "handoff", "judge", "phase"]
+ModelPurpose = Literal["summary", "selection", "card", "handoff", "judge", "phase"]
 """What a model is asked for; a closed list, because spending is told by it."""
 ReplyEnd = Literal["complete", "length", "refused", "other"]
 """complete: the model was done; length: cut off; refused: it, or a filter, would not; other: tool calls, or nothing."""

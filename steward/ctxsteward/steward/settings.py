@@ -8,7 +8,6 @@
     gate: {model: gpt-4o, cases: gate.yaml}
     canary_share: 0.1
     canary: {min_sessions: 50}
-    wording: {model: "https://127.0.0.1:8080/v1#qwen3", max_calls: 10}
 
 The command line, cron and Prefect start a night from the same `NightSettings`. It is plain JSON, so that a schedule can
 keep it as the parameters of a flow, and it names places only: no text of a transcript is ever in it. What a threshold
@@ -22,11 +21,10 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from ctxsteward.schemas import ModelPrice
 from ctxsteward.schemas.profile import EntryId, Timestamp
 from ctxsteward.schemas.profile_changes import DriftLimits
 from ctxsteward.store.strict_yaml import DocumentKind, read_document
@@ -53,29 +51,6 @@ class CanaryLimits(BaseModel):
     """Chance of rolling back a challenger that is no worse."""
     tolerance: Share = 0.05
     """A rate that is worse by more than this, and not by proof, is looked at longer."""
-
-
-class WordingSettings(BaseModel):
-    """A model that may reword lines of the slice (`release.wording`)."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
-
-    model: Annotated[StrictStr, Field(min_length=1, max_length=500)]
-    """``https://HOST/v1#MODEL``, ``openai:MODEL`` or ``anthropic:MODEL``."""
-    max_calls: Annotated[StrictInt, Field(ge=0, le=1_000)] = 20
-    """Records that it is asked for in a night."""
-    max_dollars: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
-    """That a night may spend; needs `price`."""
-    price: ModelPrice | None = None
-    """Dollars a million tokens."""
-    prompts: StrictStr | None = None
-    """Folder with a ``record_wording.md`` of yours."""
-
-    @model_validator(mode="after")
-    def _is_priced(self) -> Self:
-        if self.max_dollars is not None and self.price is None:
-            raise ValueError("max_dollars without a price; give the model's price, too")
-        return self
 
 
 class NightSettings(BaseModel):
@@ -123,17 +98,12 @@ class NightSettings(BaseModel):
     """Share of the sessions that a new version gets until it has shown that it is no worse; None: all, at once."""
     canary: CanaryLimits = CanaryLimits()
     """When a canary is kept, extended or rolled back."""
-    sent: StrictStr | None = None
-    """File or folder of requests as they left (`ctxsteward.envelope.audit.sealed_request`), JSON or JSON lines: what
-    the canary's auditor compares with the envelopes that were built; None: nothing is audited."""
     admission: AdmissionPolicy = AdmissionPolicy()
     """What it takes to become active, and how long that lasts."""
     drift: DriftLimits = DriftLimits()
     """Where WARN and BLOCK begin."""
     gate: GateSettings = GateSettings()
     """How champion and challenger are replayed."""
-    wording: WordingSettings | None = None
-    """A model that may reword lines of the slice; None: nothing asks a model."""
     internal_tools: Annotated[tuple[StrictStr, ...], Field(max_length=1_000)] = ()
     """Tools whose results are the operator's own; of all others they come from outside."""
     confirming_tools: Annotated[
@@ -152,7 +122,6 @@ HINTS = MappingProxyType(
         "until": "write an ISO 8601 time such as 2026-11-22T03:00:00+00:00",
         "runner": "write threads or dask",
         "workers": "write a whole number from 1 to 256",
-        "wording.model": "write https://HOST/v1#MODEL, openai:MODEL or anthropic:MODEL",
         "canary_share": "write a share over 0 and up to 1, such as 0.1",
     }
 )

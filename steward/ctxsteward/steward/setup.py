@@ -129,7 +129,7 @@ def open_night(
             watch=ledger.uses.watched,
         )
         chain = NightChain(store, settings.tenant, settings.profile)
-        deciding = Decisions(settings, store, ledger, model=here.models)
+        deciding = Decisions(settings, store, ledger)
         yield OpenNight(
             settings=settings,
             store=store,
@@ -162,7 +162,6 @@ def open_night(
             gate=deciding.gate,
             promote=deciding.promote,
             canary=deciding.canary,
-            wording=deciding.wording,
         )
 
 

@@ -9,17 +9,19 @@ from urllib.parse import quote
 
 import pytest
 
+from ctxsteward.console.service.access import TokenFile, add_token
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.erasure.receipt import receipt_key, verified_receipt
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.objects.memory import MemoryObjects
 
 from ...evals.suites.made import made, played
 from ..steward.scenes import PROFILE, run, transcript, value
-from .serving import FREE, NOON, Served, served
+from .serving import FREE, NOON, Served, served, tenants
 
 SIGHTS = ["Gion", "Nijo", "Fushimi", "Nara", "Uji", "Arashiyama", "Kurama", "Ohara", "Kibune", "Daigo", "Takao"]
 TOLD = ["A week in Kyoto, please.", "Never book a flight before 10:00.", "My budget is 90,000 yen."]
@@ -45,6 +47,27 @@ def test_a_service_whose_store_does_not_answer_is_not_well(tmp_path: Path) -> No
     on = served(open_store(f"file:{tmp_path}"), limits=FREE)
     on.store.close()
     assert on.get("/healthz", 503)["type"] == "urn:ctxsteward:problem:unavailable"
+
+
+# -- forgetting -------------------------------------------------------------------------------------------------------
+
+
+def test_an_erasure_is_answered_with_its_receipt_and_goes_to_tokens_with_that_scope(tmp_path: Path) -> None:
+    two = tenants(tmp_path)
+    eraser = add_token(two.path, "privacy desk", "acme", ("erase",))
+    two = two._replace(served=served(two.served.store, limits=FREE, tokens=TokenFile(two.path)))
+    rows = {"messages": [{"message": {"role": "user", "content": "The code is 4711."}, "principal": "ann"}]}
+    two.served.post("/api/sessions/vault/messages", rows, headers=two.as_(two.acme))
+    asked = {"principal": "ann", "why": "request 7"}
+    for token in (two.acme, two.reader, two.steward):
+        assert "`erase`" in two.served.post("/api/erasures", asked, 403, headers=two.as_(token))["detail"]
+    answer = two.served.client.post("/api/erasures", json=asked, headers=two.as_(eraser))
+    done = verified_receipt(answer.content, receipt_key(two.served.store.keys, "acme"))
+    assert (done.tenant, done.who, done.principal, done.sessions) == ("acme", "privacy desk", "ann", ("vault",))
+    read = two.served.client.get("/api/sessions/vault/refs/1", headers=two.as_(two.acme))
+    assert (read.status_code, "4711" in read.text) == (410, False)
+    two.served.post("/api/erasures", {"why": "x"}, 422, headers=two.as_(eraser))
+    two.served.post("/api/erasures", {"session": "nobody", "why": "x"}, 422, headers=two.as_(eraser))
 
 
 # -- appending --------------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ ROUTES = {
     ("post", "/api/sessions/{session}/messages"),
     ("post", "/api/sessions/{session}/build"),
     ("post", "/api/sessions/{session}/compact"),
+    ("post", "/api/erasures"),
     ("get", "/api/profile/versions"),
     ("get", "/api/recommendations"),
     ("get", "/api/evals"),
@@ -174,7 +175,7 @@ def sent() -> dict[str, Any]:
 
 def test_all_that_may_be_sent_has_a_bound() -> None:
     places = sent()
-    assert len([place for place in places if "application/json" in place]) == 3
+    assert len([place for place in places if "application/json" in place]) == 4
     components = document()["components"]["schemas"]
     assert [one for place, schema in places.items() for one in unbounded(schema, components, place)] == []
 

@@ -48,8 +48,6 @@ KEYS = [
     "alerts",
     "final",
     "cpu_seconds",
-    "tokens",
-    "wording",
     "rates",
     "records",
     "changelog",

@@ -16,7 +16,6 @@ from ctxsteward.steward.harvest.batches import SessionUse
 from ctxsteward.steward.release.approvals import Approvals, canary_of
 from ctxsteward.steward.release.assignment import is_challenger, profile_for, running, started, version_for
 from ctxsteward.steward.release.canary import (
-    AuditCounts,
     CanaryArm,
     CanaryDecision,
     Kind,
@@ -66,14 +65,12 @@ def test_a_share_that_is_none_is_refused(part: float) -> None:
 
 # -- deciding --------------------------------------------------------------------------------------------------
 
-GOOD = CanaryArm(sessions=300, audited=300, audit_findings=1, turns=3_000, corrections=60, fired=200, obeyed=190)
+GOOD = CanaryArm(sessions=300, turns=3_000, corrections=60, fired=200, obeyed=190)
 
 
-def like(sessions: int, *, findings: int = 0, corrections: int = 0, missed: int = 0) -> CanaryArm:
+def like(sessions: int, *, corrections: int = 0, missed: int = 0) -> CanaryArm:
     return CanaryArm(
         sessions=sessions,
-        audited=sessions,
-        audit_findings=findings,
         turns=10 * sessions,
         corrections=corrections,
         fired=sessions,
@@ -95,15 +92,14 @@ CASES = (
     Case("better", like(60), "keep", "no signal is worse"),
     Case("no session yet", CanaryArm(), "extend", "0 of 30 principals"),
     Case("too few", like(12), "extend", "12 of 30 principals"),
-    Case("audit findings", like(60, findings=9), "rollback", "audit_findings is worse"),
-    Case("findings in few sessions", like(10, findings=6), "rollback", "audit_findings is worse"),
+    Case("not obeyed by few", like(10, missed=8), "rollback", "obeyed_rate is worse"),
     Case("corrections", like(60, corrections=40), "rollback", "correction_rate is worse"),
     Case("not obeyed", like(60, missed=20), "rollback", "obeyed_rate is worse"),
     Case("perhaps chance", like(40, missed=5), "extend", "obeyed_rate looks worse"),
     Case("a guard fell", like(60), "rollback", "guard hit_rate fell", guards=("hit_rate",)),
     Case("never proved", like(40, missed=5), "keep", "nothing was proved against it in 7 nights", nights=7),
     Case("hardly used", like(3), "keep", "of few principals", nights=9),
-    Case("bad at the end", like(60, findings=9), "rollback", "audit_findings is worse", nights=9),
+    Case("bad at the end", like(60, missed=20), "rollback", "obeyed_rate is worse", nights=9),
 )
 
 
@@ -129,7 +125,7 @@ def crowd(version: int, count: int, start: int, *, bad: int = 0) -> list[Session
 
 
 def decided(uses: Sequence[SessionUse]) -> Kind:
-    champion, challenger = (arm_of(uses, version, AuditCounts()) for version in (1, 2))
+    champion, challenger = (arm_of(uses, version) for version in (1, 2))
     return decide(champion, challenger, nights=2).kind
 
 
@@ -152,7 +148,7 @@ def test_one_person_with_many_sessions_does_not_end_a_canary_early() -> None:
 
 
 def test_sessions_of_nobody_known_count_one_by_one() -> None:
-    assert arm_of([use(at, 2) for at in range(5)], 2, AuditCounts()).sessions == 5
+    assert arm_of([use(at, 2) for at in range(5)], 2).sessions == 5
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(0, 9)), max_size=30))
@@ -162,7 +158,7 @@ def test_nobody_counts_more_than_once_in_any_signal(told: list[tuple[int, int, i
         for at, (who, turns, corrections) in enumerate(told)
     ]
     people = len({who for who, _, _ in told})
-    assert all(count <= of <= people for count, of in arm_of(uses, 2, AuditCounts()).bad())
+    assert all(count <= of <= people for count, of in arm_of(uses, 2).bad())
 
 
 # -- the test --------------------------------------------------------------------------------------------------

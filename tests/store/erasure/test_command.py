@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.schemas import Erased
+from ctxsteward.store.erasure.receipt import verified_receipt
 
 from .scenes import CHARS, fill
 
@@ -46,23 +48,29 @@ def test_json_has_every_count_and_no_words(uri: str) -> None:
     document = json.loads(result.output)
     assert document["sessions"][:2] == ["s-1", "s-2"]
     assert (document["messages"], document["who"], document["findings"]) == (10, "dpo", [])
-    assert sorted(document) == [
-        "complete",
-        "derived",
-        "elsewhere",
-        "findings",
-        "forks",
-        "manifests",
-        "messages",
-        "recommendations",
-        "sessions",
-        "subjects",
-        "tenant",
-        "when",
-        "who",
-        "why",
-    ]
+    assert verified_receipt(result.output.encode()).principal == "ann"
     assert "CANARY" not in result.output
+
+
+def test_a_receipt_is_checked_by_somebody_without_the_store(uri: str, tmp_path: Path) -> None:
+    file = tmp_path / "receipt.json"
+    said = run(uri, "--session", "s-1", "--receipt", str(file), *TOLD).output
+    (key,) = [line.split()[-1] for line in said.splitlines() if line.startswith("signed by key ")]
+    shutil.rmtree(uri.removeprefix("file:"))
+    valid = command("store", "verify-receipt", str(file), "--key", key)
+    assert (valid.exit_code, valid.output.splitlines()[0]) == (
+        0,
+        "valid: tenant acme, by dpo at 2026-11-22: request 7",
+    )
+    assert command("store", "verify-receipt", str(file), "--json").output == file.read_text()
+    other = command("store", "verify-receipt", str(file), "--key", "0" * 64)
+    assert (other.exit_code, "another store or tenant" in other.stderr) == (2, True)
+    file.write_text(file.read_text().replace("request 7", "request 8"))
+    changed = command("store", "verify-receipt", str(file))
+    assert (changed.exit_code, changed.stderr) == (
+        2,
+        "ctxsteward: the receipt was changed after it was signed; ask for it again\n",
+    )
 
 
 @pytest.mark.parametrize("arguments", [[], ["--session", "s-0"], ["--principal", "zoe"]])

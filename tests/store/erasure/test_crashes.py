@@ -19,6 +19,7 @@ from ctxsteward.schemas import Erased, StoreUnavailable
 from ctxsteward.schemas.errors import OutcomeUnknown
 from ctxsteward.store.crypto.keyring import Keys, memory_keys
 from ctxsteward.store.erasure.forget import apply_tombstones, forget
+from ctxsteward.store.erasure.receipt import receipt_key, verified_receipt
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.maintenance.fsck import fsck
@@ -111,7 +112,12 @@ def filled() -> Filled:
 @pytest.mark.parametrize("tombstones", [False, True], ids=["forgetting again", "applying tombstones first"])
 @pytest.mark.parametrize("what", [SESSION, PRINCIPAL], ids=["session", "principal"])
 def test_a_crash_at_any_step_is_finished_by_repeating(filled: Filled, what: dict[str, str], tombstones: bool) -> None:
-    """Before each write: what a crash behind one leaves is the same as before the next."""
+    """Before each write: what a crash behind one leaves is the same as before the next. The receipt of the repeat has
+    the counts of an erasure that nothing interrupted."""
+    whole = forget(
+        Store(copied_journal(filled[0]), copied(filled[1]), filled[2], uri="memory:"), tenant="acme", **what, **TOLD
+    )
+    assert {place.place for place in whole.places if place.before} >= {"messages", "notes", "selections of recall"}
     for steps in count(1):
         journal, objects, keys = copied_journal(filled[0]), copied(filled[1]), filled[2]
         wire = Tripwire(steps)
@@ -123,8 +129,10 @@ def test_a_crash_at_any_step_is_finished_by_repeating(filled: Filled, what: dict
                 again = Store(journal, objects, keys, uri="memory:")
                 if tombstones:  # what a machine does that finds them: enough once one is there
                     apply_tombstones(again, "acme")
-                forget(again, tenant="acme", **what, who="x", when="y", why="z")
+                done = forget(again, tenant="acme", **what, who="x", when="y", why="z")
                 finished(again, what)
+                assert verified_receipt(done.receipt.encode(), receipt_key(keys, "acme")).places == whole.places
+                assert done.remains[1:] == whole.remains[1:]  # the first depends on `when`
         else:
             break
     finished(Store(journal, objects, keys, uri="memory:"), what)

@@ -17,7 +17,7 @@ from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import FirstLine
 from ctxsteward.schemas import ContextError, Erased, InputError, StoreError
 from ctxsteward.store.crypto.keyring import subject_of
-from ctxsteward.store.erasure.forget import Deletion, apply_tombstones, forget
+from ctxsteward.store.erasure.forget import Deletion, Erasure, apply_tombstones, forget
 from ctxsteward.store.erasure.steps import Lineage
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.maintenance.fsck import fsck
@@ -335,7 +335,7 @@ def test_erasers_are_told_what_is_gone_and_a_failing_one_is_named_once_all_else_
         assert ANN[0] not in rows(store, "s-1")
         done = forget(store, tenant="acme", principal="ann", erasers=(cards,), **TOLD)
         assert done.elsewhere == 3
-        assert told[0] == told[1]
+        assert told[0] == told[1] == told[2]  # each erasure asks twice
         by_session = {gone.session: gone for gone in told[0]}
         assert by_session["s-2"].ordinals == frozenset({1, 2, 3, 4, 5, 11, 12, 13, 14, 15, 21, 22, 23, 24, 25})
         assert by_session["s-1-child"].ordinals
@@ -343,12 +343,12 @@ def test_erasers_are_told_what_is_gone_and_a_failing_one_is_named_once_all_else_
         forget(
             store, tenant="acme", session="s-1", erasers=(cards,), **TOLD
         )  # forks are known though their rows are gone
-        assert {(gone.session, gone.ordinals) for gone in told[2]} == {
+        assert {(gone.session, gone.ordinals) for gone in told[4]} == {
             ("s-1", None),
             ("s-1-child", None),
             ("s-1-grandchild", None),
         }
-        assert set(told[3]) == set(told[2])
+        assert set(told[6]) == set(told[4])
 
 
 # -- recommendations ---------------------------------------------------------------------------------------------------
@@ -372,6 +372,11 @@ def recommendations(store: Store) -> set[str]:
     return {record.text for record in store.profiles("support", tenant="acme").newest().profile.meta}
 
 
+def lines_of_the_steward(done: Erasure) -> tuple[int, int]:
+    (place,) = [place for place in done.places if place.place == "lines and drafts of the steward, facts"]
+    return place.before, place.after
+
+
 @pytest.mark.parametrize("kind", ["memory", "file"])
 def test_a_recommendation_goes_with_the_last_of_its_sources_from_all_versions(tmp_path: Path, kind: str) -> None:
     with STORES[kind](tmp_path) as (store, root):
@@ -383,7 +388,7 @@ def test_a_recommendation_goes_with_the_last_of_its_sources_from_all_versions(tm
         assert len(recommendations(store)) == 4
 
         done = forget(store, tenant="acme", principal="ann", **TOLD)
-        assert done.recommendations == 1
+        assert (done.recommendations, lines_of_the_steward(done)) == (1, (1, 0))
         assert recommendations(store) == {"Asks for sources", "Writes at night", "Lives abroad"}
         assert HERS not in {record.text for record in versions.at(1).profile.meta}
         assert hits(contents_of(store, root), (HERS,)) == {}
@@ -395,7 +400,8 @@ def test_a_recommendation_goes_with_the_last_of_its_sources_from_all_versions(tm
         done = forget(store, tenant="acme", session="s-3", **TOLD)
         assert done.recommendations == 1
         assert recommendations(store) == {"Lives abroad"}  # of a session that this machine knows nothing of
-        assert forget(store, tenant="acme", session="s-3", **TOLD).recommendations == 0
+        again = forget(store, tenant="acme", session="s-3", **TOLD)
+        assert (again.recommendations, lines_of_the_steward(again)) == (0, (3, 0))  # all for this request
 
 
 def test_a_withdrawn_recommendation_cannot_come_back(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
+from ctxsteward.store.erasure.receipt import verified_receipt
 from ctxsteward.summarizers.models.recordings import RecordingTransport
 
 from ...model_server import ModelServer, Reply
@@ -59,12 +60,12 @@ def holds(place: Path) -> bool:
 
 
 FILES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "exported pages": (exported_pages, "exported pages"),
-    "what view and replay print": (reports, "reports"),
+    "exported pages": (exported_pages, "exported pages, reports, timelines"),
+    "what view and replay print": (reports, "exported pages, reports, timelines"),
     "transcripts outside the store": (transcript, "transcripts outside the store"),
-    "recordings of model calls": (recording, "recordings"),
-    "handoffs": (handoff, "handoffs"),
-    "suites drafted from transcripts": (suite, "drafted suites"),
+    "recordings of model calls": (recording, "recordings of model calls and of cascade runs; handoffs"),
+    "handoffs": (handoff, "recordings of model calls and of cascade runs; handoffs"),
+    "suites drafted from transcripts": (suite, "suites drafted from transcripts, kept eval runs, replay reports"),
 }
 
 
@@ -83,11 +84,13 @@ def test_forgetting_leaves_a_file_of_the_application_and_names_its_kind(
     Path("talk.jsonl").unlink()
 
     assert holds(folder)
-    told = run("store", "forget", "--session", "s", "--who", "dpo", "--why", "request 7", "--when", "2026-11-22")
+    told = ("--who", "dpo", "--why", "request 7", "--when", "2026-11-22", "--receipt", "receipt.json")
+    text = run("store", "forget", "--session", "s", *told)
     assert holds(folder)
     assert not holds(tmp_path / ".ctxsteward")
-    (line,) = [line for line in told.splitlines() if line.startswith("out of reach: ")]
-    assert named in line
+    assert f"out of reach: {named}: delete " in text
+    done = verified_receipt(Path("receipt.json").read_bytes())
+    assert {left.place: left.remedy for left in done.remains}[named].startswith("delete ")
 
 
 def test_a_session_that_was_started_with_a_handoff_is_forgotten_by_its_own_name(

@@ -25,6 +25,7 @@ from ctxsteward.steward.erasure import StewardRecords
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.crypto.keyring import file_keys
 from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.erasure.receipt import receipt_key, verified_receipt
 from ctxsteward.store.journal.erasures import Erasure
 from ctxsteward.store.postgres_database import PostgresUri
 
@@ -197,7 +198,7 @@ TABLE = (
     ),
 )
 OUT_OF_REACH = (
-    ("a session started with a handoff (`handoff --start`)", "stays", "forget that session, too"),
+    ("a session started with a handoff (`handoff --start`)", "stays, named", "forget that session, too"),
     ("exported pages, reports, timelines", "out of reach, named", "delete the files"),
     ("transcripts outside the store", "out of reach, named", "delete them where they lie, or mark them deleted"),
     ("recordings of model calls and of cascade runs; handoffs", "out of reach, named", "files of the application"),
@@ -207,7 +208,14 @@ OUT_OF_REACH = (
         "files of the application",
     ),
     ("Prefect's persisted results", "skipped", "hold addresses, no words"),
-    ("requests to a provider, logs, traces", "out of reach, named", "register an eraser for those you hold"),
+    (
+        "requests to a provider, logs, traces",
+        "out of reach, named by call",
+        "register an eraser (`erasers=[…]`) for those you hold",
+    ),
+    ("prompt caches of providers", "out of reach, named until when", "delete caches that you named yourself"),
+    ("logs of providers", "out of reach, named by call", "what your contract says"),
+    ("backups, snapshots of disks, replicas of a bucket", "out of reach, named", "let them expire"),
 )
 
 
@@ -224,6 +232,16 @@ def postgres_place(whom: str, shared_postgres: PostgresServer) -> tuple[str, Pat
     return plain.replace("/postgres?", f"/{name}?"), shared_postgres.home / "data/base" / str(oid)
 
 
+COUNTED = {
+    "messages",
+    "compactions: bullets, losses, reports",
+    "notes",
+    "data keys: drained sessions, stored reports, harvest",
+    "context cards",
+}
+"""Places in which something of the table lay, in every store."""
+
+
 class Forgotten(NamedTuple):
     """What is left of each word, by way, before and after."""
 
@@ -231,6 +249,8 @@ class Forgotten(NamedTuple):
     after: dict[str, list[str]]
     erasures: tuple[Erasure, ...]
     ledger: Path
+    key: str
+    """The public one, for receipts."""
 
 
 @pytest.fixture(scope="module", params=["file", "postgres"])
@@ -299,7 +319,7 @@ def _filled(where: str, whom: str, root: Path, request: pytest.FixtureRequest) -
         else:
             harvest = list(_sessions(store))
             done = [forget(store, session=name, **TOLD) for name in harvest]
-        return Forgotten(before, left(store), tuple(done), ledger_path(settings))
+        return Forgotten(before, left(store), tuple(done), ledger_path(settings), receipt_key(store.keys, TENANT))
 
 
 def _sessions(store: Store) -> Iterator[str]:
@@ -316,6 +336,25 @@ def test_what_the_table_promises_is_done(number: int, forgotten: Forgotten, whom
     assert forgotten.before.get(word)  # it was there
     promise = entry.session if whom == "session" else entry.principal
     assert bool(forgotten.after.get(word)) == (promise == "stays"), forgotten.after.get(word)
+
+
+def test_the_receipts_count_what_was_there_and_leave_nothing_unnamed(forgotten: Forgotten, whom: str) -> None:
+    """Whatever is left after the erasure stands in a row of the table that says so, and in the receipt."""
+    before: dict[str, int] = {}
+    for done in forgotten.erasures:
+        assert verified_receipt(done.receipt.encode(), forgotten.key) == done
+        assert [place for place in done.places if place.after] == []
+        assert {place for place, promise, _ in OUT_OF_REACH if "named" in promise} <= {
+            one.place for one in done.remains
+        }
+        for place in done.places:
+            before[place.place] = before.get(place.place, 0) + place.before
+    assert {place for place, number in before.items() if number} >= COUNTED
+    assert sum(len(left.calls) for done in forgotten.erasures for left in done.remains) > 0
+    promised = {
+        word_of(n) for n, row in enumerate(TABLE) if (row.session if whom == "session" else row.principal) == "stays"
+    }
+    assert set(forgotten.after) == promised
 
 
 def test_the_erasure_is_complete_and_the_ledger_was_among_what_it_reached(forgotten: Forgotten) -> None:

@@ -16,11 +16,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.recall.strategies import ModelSelector
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ChatReply, ChatRequest
-from ctxsteward.schemas.recommendation import Evidence
-from ctxsteward.steward.artifacts.artifact import EvidenceQuote
-from ctxsteward.steward.release.wording import wording_fault
 from ctxsteward.summarizers.models import GovernedModel, ModelSummarizer
-from tests.steward.scenes import evidence, recommendation
 
 from ...needs import PUBLIC_DATA
 from .fake_model import FakeModel, bullets_json
@@ -124,16 +120,3 @@ def test_an_order_that_a_model_obeys_stands_in_a_fenced_span_or_nowhere(at: int)
             assert "The assistant will obey" not in outside
             assert "The assistant will obey" not in text or re.search("assistant", attack, re.IGNORECASE)
             assert "The user wants" not in text
-
-
-def test_a_wording_that_obeys_what_stands_in_the_evidence_never_reaches_meta() -> None:
-    for attack in attacks():
-        line = " ".join(attack.split())
-        quotes = [
-            EvidenceQuote(Evidence(**evidence("s-1")), LINE),
-            EvidenceQuote(Evidence(**evidence("s-2")), f"{LINE} {attack}"),
-        ]
-        record = recommendation(text=LINE, evidence=[evidence("s-1"), evidence("s-2")])
-        for words in (line, f"{LINE} {line}", f"{line} {LINE}", f"{LINE[:-1]}, and {line}"):
-            assert wording_fault(words, record, quotes) is not None, words
-    assert wording_fault("Refunds: within 30 days, never by cash.", record, quotes) is None

@@ -39,7 +39,7 @@ from ..terminal.output import note, print_json
 from ..terminal.stores import open_uri
 
 LOOPBACK, PORT, BACKLOG = "127.0.0.1", 8731, 256
-SCOPES = ("read", "write", "steward")
+SCOPES = ("read", "write", "steward", "erase")
 tokens_option = click.option(
     "--tokens",
     "tokens_path",

@@ -6,11 +6,13 @@ or does not answer.
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +20,8 @@ import click
 from ctxsteward.envelope.cards import open_cards
 from ctxsteward.schemas import Finding, InputError
 from ctxsteward.store.erasure.forget import forget as erase
+from ctxsteward.store.erasure.receipt import verified_receipt
+from ctxsteward.store.journal.erasures import Erasure
 from ctxsteward.store.maintenance.damage import StoreShare
 from ctxsteward.store.maintenance.fsck import fsck as check
 from ctxsteward.store.maintenance.gc import gc as collect
@@ -26,7 +30,7 @@ from ctxsteward.store.maintenance.inventory import ls as list_names, stats as co
 from ..terminal import tables
 from ..terminal.failures import FOUND, one_line
 from ..terminal.options import common, of_whole_store
-from ..terminal.output import print_json, progress, table_console
+from ..terminal.output import print_json, progress, table_console, write_text
 from ..terminal.stores import check_tenant, open_stored
 
 _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
@@ -39,6 +43,7 @@ _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the co
 @click.option("--why", required=True, metavar="TEXT", help="Why, such as a request's number; kept in plain.")
 @click.option("--when", metavar="TIME", help="ISO 8601; default: now.")
 @click.option("--cards", "cards_uri", metavar="URI", help="Index of context cards; default: the store's own.")
+@click.option("--receipt", metavar="FILE", type=click.Path(path_type=Path), help="Write the signed receipt here.")
 @common
 def forget(
     session: str | None,
@@ -47,6 +52,7 @@ def forget(
     why: str,
     when: str | None,
     cards_uri: str | None,
+    receipt: Path | None,
     as_json: bool,
     store: str,
     tenant: str,
@@ -56,8 +62,11 @@ def forget(
     A tombstone says who, why and when. A session is gone whole, and its id cannot be used again. Of a principal's
     messages the place stays, without the words; what others said, the model included, stays. Repeating the command
     finishes what an interruption has left. What cannot be read is named and passed over; the exit code is then 1:
-    mend it, and repeat the command. Files that were written out of the store (exported pages, reports, recordings) and
-    transcripts outside it are out of reach: delete them where they lie.
+    mend it, and repeat the command.
+
+    At the end stands a signed receipt: places with counts before and after, and what is out of reach (caches and logs
+    of providers, exported pages, recordings), with the calls to look for. --receipt writes it to a file, --json prints
+    it, and `ctxsteward store verify-receipt` checks it without the store.
     """
 
     ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
@@ -65,35 +74,59 @@ def forget(
         if cards_uri is not None:
             open_cards(cards_uri, must_exist=True).close()  # raises before anything is gone
         done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=ordered_at)
+    if receipt is not None:
+        write_text(receipt, done.receipt)
     if as_json:
-        values = {field.name: getattr(done, field.name) for field in fields(done)}
-        print_json(values | {"complete": done.complete, "findings": _plain(done.findings)})
+        click.echo(done.receipt, nl=False)
     else:
-        what = f"principal {principal}" if principal is not None else f"session {session}"
-        where = f" in {len(done.sessions)} sessions" if principal is not None else f" and {len(done.forks)} forks of it"
-        click.echo(one_line(f"forgot {what}{where}"))
-        counts = {
-            "messages": done.messages,
-            "derived records": done.derived,
-            "manifests": done.manifests,
-            "recommendations withdrawn": done.recommendations,
-            "texts elsewhere": done.elsewhere,
-            "subjects erased": done.subjects,
-        }
-        click.echo(", ".join(f"{number:,} {name}" for name, number in counts.items()))
-        for finding in done.findings:
-            click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))
-        click.echo(f"out of reach: {OUT_OF_REACH}; delete them where they lie")
+        _show(done)
+        click.echo(f"receipt: {receipt or 'repeat the command with --receipt FILE; it gives the same counts'}")
     if not done.complete:
-        click.echo(one_line(f"not everything is forgotten: {done.findings[0].field}; {_REPEAT}"), err=True)
+        click.echo(one_line(f"not everything is forgotten: {_left(done)}; {_REPEAT}"), err=True)
         raise click.exceptions.Exit(1)
 
 
-OUT_OF_REACH = (
-    "exported pages and reports, transcripts outside the store, recordings, handoffs, drafted suites, eval runs, "
-    "requests to providers, logs, traces"
-)
-"""Named after each erasure; the table in the durability document says more."""
+@click.command("verify-receipt", short_help="Check the receipt of an erasure.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--key", metavar="HEX", help="The public key that the operator has published.")
+@click.option("--json", "as_json", is_flag=True, help="Print the receipt.")
+def verify_receipt(file: Path, key: str | None, as_json: bool) -> None:
+    """Check that the receipt in FILE is what was signed, and show it; needs no store.
+
+    Without --key any key will do: compare the one that is shown with the one that the operator has published. A valid
+    receipt proves that somebody with the tenant's keys stated this and that nothing was changed since; that the counts
+    are true, it does not prove. Exit code 2: it was changed, or is signed by another key.
+    """
+    done = verified_receipt(file.read_bytes(), key)
+    if as_json:
+        click.echo(done.receipt, nl=False)
+        return
+    click.echo(one_line(f"valid: tenant {done.tenant}, by {done.who} at {done.when}: {done.why}"))
+    _show(done)
+
+
+def _show(done: Erasure) -> None:
+    """What an erasure has done, and what is out of its reach."""
+    what = f"principal {done.principal}" if done.principal is not None else f"session {done.session}"
+    forks = f" and {len(done.forks)} forks of it"
+    where = f" in {len(done.sessions)} sessions" if done.principal is not None else forks
+    click.echo(one_line(f"forgot {what}{where}"))
+    console = table_console()
+    rows = ((row.place, f"{row.before:,}", f"{row.after:,}") for row in done.places)
+    console.print(tables.grid("place", "before", "after", rows=rows, numbers=("before", "after")))
+    for finding in done.findings:
+        click.echo(one_line(f"{finding.kind}: {finding.field}: {finding.text}"))
+    for left in done.remains:
+        known = f"{f', until {left.until}' if left.until else ''}{f', {len(left.calls):,} calls' if left.calls else ''}"
+        click.echo(one_line(f"out of reach: {left.place}{known}: {left.remedy}"))
+    click.echo(f"signed by key {json.loads(done.receipt)['key']}")
+
+
+def _left(done: Erasure) -> str:
+    """The first thing that an erasure has left."""
+    return str(done.findings[0].field) if done.findings else next(row.place for row in done.places if row.after)
+
+
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _GRACE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _FINDINGS_SHOWN = 40
@@ -228,6 +261,7 @@ def stats(as_json: bool, store: str, tenant: str | None) -> None:
 
 
 store.add_command(forget)
+store.add_command(verify_receipt)
 
 
 def read_grace(text: str) -> int:

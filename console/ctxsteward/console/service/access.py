@@ -64,7 +64,7 @@ from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.store.names import checked_name
 from ctxsteward.store.strict_yaml import DocumentKind, read_document
 
-Scope = Literal["read", "write", "steward"]
+Scope = Literal["read", "write", "steward", "erase"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 TOKEN_PREFIX = "ctxs_"
 LOOK_SECONDS = 1.0

@@ -31,6 +31,7 @@ from ctxsteward.schemas.eval_result import EvalResult
 from ctxsteward.schemas.profile import ENTRY_ID
 from ctxsteward.schemas.recommendation import Status
 from ctxsteward.store.addresses import META_REPORT, report_in
+from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.port import SessionKey
 
 from ..terminal.failures import STEWARD, missing
@@ -47,6 +48,7 @@ from .bodies import (
     Compaction,
     CompactionPrice,
     EnvelopeBody,
+    ErasureInput,
     HandoffBody,
     Health,
     MessageInput,
@@ -74,6 +76,7 @@ def service_of(request: Request) -> Service:
 ServiceDep = Annotated[Service, Depends(service_of)]
 Reader = Annotated[Principal, needs("read")]
 Writer = Annotated[Principal, needs("write")]
+Eraser = Annotated[Principal, needs("erase")]
 SessionId = Annotated[str, Path(min_length=1, max_length=MAX_NAME, description="Id of the session.")]
 Limit = Annotated[int, Query(ge=1, le=200, description="Rows of a page.")]
 After = Annotated[int, Query(ge=0, le=1_000_000_000, description="`next` of the page before.")]
@@ -458,6 +461,32 @@ async def evals(
     rows = (one.model_dump(mode="json") for one in reversed(results) if suite in (None, one.suite))
     items, more = page_of(rows, after, limit)
     return ResultPage(items=items, next=more)
+
+
+# -- forgetting -----------------------------------------------------------------------------------------------------
+
+
+@router.post("/api/erasures", tags=["sessions"])
+async def erase(body: ErasureInput, service: ServiceDep, who: Eraser) -> Response:
+    """Forget a session or a person for good, in the name of the token; the answer is the signed receipt.
+
+    `complete` in it is false where something could not be reached: mend what its findings name, and repeat. Keep the
+    answer byte for byte: its signature covers that form.
+    """
+    done = await service.run(
+        who.tenant,
+        partial(
+            forget,
+            service.store,
+            tenant=who.tenant,
+            session=body.session,
+            principal=body.principal,
+            who=who.name,
+            why=body.why,
+            when=service.settings.now(),
+        ),
+    )
+    return Response(done.receipt, media_type="application/json")
 
 
 # -- events ---------------------------------------------------------------------------------------------------------

@@ -200,6 +200,15 @@ class CompactInput(_Body):
     budgets: BudgetsInput | None = None
 
 
+class ErasureInput(_Body):
+    """Whom to forget: a session with its forks, a principal in all sessions, or a principal in one."""
+
+    session: Name | None = None
+    principal: Name | None = None
+    why: Name
+    """Such as the number of the request; kept in plain."""
+
+
 # -- what is given --------------------------------------------------------------------------------------------------
 
 

@@ -37,7 +37,6 @@ from ctxsteward.steward.night.run import Tell
 from ctxsteward.steward.release.actors import Actors
 from ctxsteward.steward.setup import require_transcripts
 from ctxsteward.store.profiles.proposal import bootstrap
-from ctxsteward.summarizers.models import model_at
 
 from ..terminal.failures import FLOWS, S3, STEWARD, need
 from ..terminal.options import read_profile, telemetry
@@ -270,11 +269,6 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
     metavar="FILE",
     help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
 )
-@click.option(
-    "--model",
-    metavar="ADDRESS",
-    help="Let this model reword lines for everybody: https://HOST/v1#MODEL, openai:MODEL, anthropic:MODEL.",
-)
 @click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
 @click.option("--html", type=click.Path(), metavar="FILE", help="Write the report as a page of its own, too.")
 @click.option("--digest", type=click.Path(), metavar="FILE", help="Write the digest of this night's week, too.")
@@ -287,7 +281,6 @@ def run(
     /,
     transcripts: tuple[str, ...],
     profile: str | None,
-    model: str | None,
     settings: str | None,
     html: str | None,
     digest: str | None,
@@ -316,7 +309,7 @@ def run(
         who=who,
         actors=where.actors,
         file=file,
-        options=options | ({"wording": _wording(model, file)} if model else {}),
+        options=options,
     )
     with ready(asked) as night:
         with night_bar(shown=not as_json) as tell:
@@ -331,13 +324,6 @@ def run(
             shipped = all(map(is_shipped, night.settings.sources))
             show_night(table_console(), report, is_shipped=shipped)
     ctx.exit(report.exit_code)
-
-
-def _wording(model: str, file: Mapping[str, Any]) -> dict[str, Any]:
-    """The file's settings of wordings, with this model."""
-    model_at(model)  # a wrong address is refused before anything is read
-    held = file.get("wording")
-    return (dict(held) if isinstance(held, Mapping) else {}) | {"model": model}
 
 
 def _given(ctx: click.Context, name: str, file: Mapping[str, Any]) -> str:

@@ -158,15 +158,10 @@ def _refused(report: NightReport) -> Lines:
 
 
 def _checks(report: NightReport) -> Lines:
-    """Drift, evals and canary, what waits for people, and a model's wordings."""
+    """Drift, evals and canary, and what waits for people."""
     for name, check in (("drift", report.drift), ("gate", report.gate), ("canary", report.canary)):
         if check is not None:
             why = f": {'; '.join(check.why)}" if check.why else ""
             yield f"{name} {check.level}{why}", ""
     if report.waiting:
         yield f"{report.waiting:,} waits for a person; see `ctxsteward steward review`", ""
-    if (words := report.wording) is not None:
-        cost = f"{words.calls:,} calls, {words.tokens:,} tokens, ${words.dollars:.4f}"
-        yield f"Words by {words.model}: {words.worded:,} of {words.asked:,} held, {words.kept:,} kept; {cost}", ""
-        yield from ((f"  refused for {name}: {count:,}", "") for name, count in words.refused.items())
-        yield from ((f"  {why}", "") for why in words.fell_back)

@@ -233,6 +233,8 @@ def rebuild(
 class CardEraser:
     """Deletes the cards of what was forgotten; the files are scrubbed once, at the end."""
 
+    place = "context cards"
+
     def __init__(self, journal: Journal, index: CardIndex | None, uri: str = "") -> None:
         """Without an `index` the one at `uri` is opened when something is to be erased from it."""
         self._journal, self._index = journal, index

@@ -137,6 +137,8 @@ def erasers_of(journal: Journal) -> list[Eraser]:
 class SummaryAhead:
     """Summaries under way, by session; safe with threads."""
 
+    place = "summaries made ahead"
+
     def __init__(self, summarizer: PrefixedSummarizer, provider: str | None = None, *, workers: int = 2) -> None:
         self.summarizer: PrefixedSummarizer = summarizer
         self.provider: str | None = provider

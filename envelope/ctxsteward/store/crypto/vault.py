@@ -9,7 +9,7 @@ original.
     keys/<tenant>/<subject address>.json   {"schema_version": 1, "wrapped": base64}
     blobs/<tenant>/ab/<address>            one line of JSON {"schema_version", "key", "kind"}, then the ciphertext;
                                            in version 2 its content is compressed (RFC 1950)
-    tombstones/<tenant>/<subject address>.json   {"schema_version": 1, "who", "when", "why", "mac"}
+    tombstones/<tenant>/<subject address>.json   {"schema_version": 1, "who", "when", "why", "held"?, "mac"}
 
 A forgotten subject gets no new key, nor does any subject of a forgotten session, and a key that a crash left beside a
 tombstone opens nothing: asking for it raises `Erased`. `who`, `when` and `why` are kept in plain: write no
@@ -26,7 +26,7 @@ import json
 import re
 import secrets
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeGuard
 
@@ -88,6 +88,8 @@ class Tombstone(NamedTuple):
     who: str
     when: str
     why: str
+    held: Mapping[str, Any] = {}
+    """What stood there before, counted before anything was destroyed, so that a repeat after a crash knows it."""
 
 
 class Vault:
@@ -263,15 +265,19 @@ class Vault:
         """Write the tombstone, then destroy the key. A repeat finishes it after a crash and keeps the tombstone."""
         return self.destroy_key_at(self.subject_address(subject), who=who, when=when, why=why)
 
-    def destroy_key_at(self, name: str, *, who: str, when: str, why: str) -> Tombstone:
-        """Like `destroy_key`, for a subject known by its address alone."""
+    def destroy_key_at(
+        self, name: str, *, who: str, when: str, why: str, held: Mapping[str, Any] | None = None
+    ) -> Tombstone:
+        """Like `destroy_key`, for a subject known by its address alone; `held` as in `Tombstone`."""
         key = names.tombstone_name(self.tenant, name)
         fields: Wire = {"schema_version": VAULT_VERSION, "who": who, "when": when, "why": why}
+        if held is not None:
+            fields["held"] = dict(held)
         body = json.dumps(fields | {"mac": self._tombstone_code(name, fields)}, ensure_ascii=False).encode()
         found = self._put(key, body, name)
         self.objects.delete(names.data_key_name(self.tenant, name))
         self.forget_secret(name)
-        return Tombstone(name, who, when, why) if found is None else self._tombstone(name, found)
+        return Tombstone(name, who, when, why, held or {}) if found is None else self._tombstone(name, found)
 
     def _put(self, key: str, body: bytes, address: str) -> bytes | None:
         """Create an object; what stands there where it had to be read back."""
@@ -289,6 +295,14 @@ class Vault:
         with suppress(ObjectMissing):
             self.objects.get(key)
             self.objects.delete(key)
+
+    def holds_key(self, name: str) -> bool:
+        """Whether the object store has a key of the subject with this address, readable or not, forgotten or not."""
+        try:
+            self.objects.get(names.data_key_name(self.tenant, name))
+        except ObjectMissing:
+            return False
+        return True
 
     def is_erased(self, name: str, *, damaged: bool) -> bool:
         """Whether a tombstone of the subject is there; `damaged`: what a damaged one counts for."""
@@ -311,7 +325,7 @@ class Vault:
         code = document.pop("mac", "")
         if not isinstance(code, str) or not hmac.compare_digest(code, self._tombstone_code(name, document)):
             raise Damaged(f"{key}: the tombstone is not what was written; restore it from a backup")
-        return Tombstone(name, document["who"], document["when"], document["why"])
+        return Tombstone(name, document["who"], document["when"], document["why"], document.get("held", {}))
 
     def erased(self) -> Iterator[str]:
         """Addresses of the subjects forgotten in this tenant, in order; costs a listing."""

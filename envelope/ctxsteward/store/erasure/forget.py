@@ -23,6 +23,8 @@ else is forgotten all the same; `Erasure.complete` is then False, and the comman
 Records that packages above the store have made of the sessions are reached through `DerivedRecords`: the steward's
 harvest, its recommendations and its ledgers. A ledger in another folder, or on another machine, leaves a finding, too.
 
+An erasure ends with a signed receipt (`receipt`), which people check without the store.
+
 `apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
 known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed or a file
 cannot be deleted. Source: the state design (addresses, tenants, erasure); NIST SP 800-88.
@@ -46,6 +48,7 @@ from ..journal.erasures import Deletion, DerivedRecords, Eraser, Erasure, Erasur
 from ..journal.log import principals_of
 from ..journal.port import SessionKey
 from ..names import checked_note
+from .receipt import signed_receipt
 from .steps import ErasureRun
 
 ENTRY_POINTS = "ctxsteward.erasure"
@@ -91,9 +94,9 @@ def forget(
     elif session is not None:
         work.forget_session(session)
     done = work.finish(_erasers_to_call(store, tenant, erasers))
-    if not done.sessions:
-        return done
-    return replace(done, findings=(*done.findings, *(finding for unreached in reports for finding in unreached())))
+    more = tuple(finding for unreached in reports for finding in unreached()) if done.sessions else ()
+    done = replace(done, session=session, principal=principal, findings=(*done.findings, *more))
+    return replace(done, receipt=signed_receipt(done, store.keys))
 
 
 def apply_tombstones(

@@ -11,15 +11,15 @@ place is drained again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ctxsteward.schemas import Erased, Finding, InputError, StoreError
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 
 from ..backend import Backend
 from ..crypto.keyring import subject_of
-from ..crypto.vault import derived_subject
+from ..crypto.vault import Tombstone, derived_subject
 from ..facts.fact import Audience
 from ..facts.fact_store import forget_audience, has_shelf, withdraw_facts, withdrawn_heads
 from ..journal.erasures import (
@@ -35,6 +35,16 @@ from ..journal.erasures import (
 from ..journal.log import principals_of
 from ..journal.port import ForgottenSubject, SessionKey
 from ..replication.segment_log import unreached
+from .receipt import (
+    WITHDRAWN,
+    counted,
+    heads_of,
+    held_of_principal,
+    held_of_session,
+    name_of,
+    places_of,
+    remains_of,
+)
 from .redacted_log import (
     Lineage,
     PrincipalShare,
@@ -81,8 +91,10 @@ class ErasureRun:
         self._to_delete: list[str] = []
         """Sessions whose rows are to be deleted, descendants first."""
         self._findings: list[Finding] = []
-        self._erased_subjects: dict[str, None] = {}
-        """Addresses of subjects."""
+        self._tombstones: dict[str, Tombstone] = {}
+        """By address of the subject; the one that stands, which may be of an earlier erasure."""
+        self._left: Counter[str] = Counter()
+        """What is still there of what was to go, as `held` of a tombstone names it."""
         self._counts: Counter[str] = Counter()
         """Of what was deleted or redacted, as `Erasure` names it: messages, derived, manifests."""
         self._harvested: dict[str, set[str]] | None = None
@@ -97,7 +109,7 @@ class ErasureRun:
     @property
     def erased_subjects(self) -> frozenset[str]:
         """Addresses of the subjects whose keys this run has destroyed, or found destroyed."""
-        return frozenset(self._erased_subjects)
+        return frozenset(self._tombstones)
 
     def resume_request(self, name: str) -> None:
         """Go on with the request that the tombstone of this subject names."""
@@ -154,7 +166,7 @@ class ErasureRun:
         waiting = [root]
         while waiting:  # a fork made meanwhile is found in the next round; of a noted session none can be made
             for session in waiting:
-                self._erase(subject_of(session, None))
+                self._erase(subject_of(session, None), held_of_session(self._journal, self._key(session)))
                 self._journal.see(self._kinship(root, session), 1)
                 self._note(session, None)
                 family[session] = None
@@ -265,7 +277,7 @@ class ErasureRun:
             raise InputError(f"principal {principal!r} has said nothing in {where}{unread}; nothing was forgotten")
         forks_first = list(reversed(shares))
         for session in shares:
-            self._erase(subject_of(session, principal))
+            self._erase(subject_of(session, principal), self._held_of(lineage, session, shares))
         for session in forks_first:
             self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=False))
         for session in shares:
@@ -273,8 +285,15 @@ class ErasureRun:
         for session in forks_first:
             self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=True))
             self.if_sound(session, self._erase_derived)
-        for session, share in lineage.shares(principal, only, list(shares)).items():
+        settled = lineage.shares(principal, only, list(shares))
+        for session, share in settled.items():
             self._settle(session, principal, share)
+            self._left += counted(self._held_of(lineage, session, settled))
+
+    def _held_of(self, lineage: Lineage, session: str, shares: dict[str, PrincipalShare]) -> dict[str, Any]:
+        """What a session holds of the principal whose shares these are."""
+        moved = self._moved({name: shares[name] for name in lineage.line(session) if name in shares})
+        return held_of_principal(self._journal, self._key(session), self._address_key, shares[session], moved)
 
     def if_sound(self, session: str, step: Callable[[str], None]) -> None:
         """Do it, unless the session's log is damaged: then a finding says so, and the others are forgotten all the
@@ -430,28 +449,37 @@ class ErasureRun:
             about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in self._audiences)
             return about + (withdraw_facts(self._store, self._tenant, **told) if self._sessions else 0)
 
-        if self._sessions or self._audiences or self._erased_subjects:
+        if self._sessions or self._audiences or self._tombstones:
             note_erasure(self._journal, self._tenant)
         if self._sessions:
             withdrawn += self._as_far(lambda: sum(records.withdraw(request) for records in self._derived))
         withdrawn += self._as_far(forget_facts)
+        places: Counter[str] = Counter()
         if self._sessions:
             self._as_far(self._redact_heads)
-        if self._sessions or self._audiences or self._erased_subjects:
+            self._as_far(lambda: self._count_withdrawn(places))
+        if self._sessions or self._audiences or self._tombstones:
             note_erasure(self._journal, self._tenant)  # who has read since the first note may have read these still
-        erased, failures = 0, []
+        elsewhere, failures = Counter[str](), []
         for eraser in erasers if self._sessions else ():
+            name = name_of(eraser)
             try:
-                erased += eraser(tuple(self._deletions))
+                elsewhere[name] += eraser(tuple(self._deletions))
+                self._left[name] += eraser(tuple(self._deletions))
             except Exception as error:  # another's code: the journal is erased all the same
-                failures.append(f"{getattr(eraser, '__qualname__', type(eraser).__name__)}: {error}")
+                failures.append(f"{name}: {error}")
         for session in self._to_delete:
             self._drop_rows(session)
+            self._left += counted(held_of_session(self._journal, self._key(session)))
         self._journal.scrub()
         if failures:
             raise StoreError(f"not everything is forgotten: {'; '.join(failures)}; mend that and repeat")
         for mark in self._marks:
             self._journal.see(mark, 1)
+        for stone in self._tombstones.values():
+            places += counted(stone.held)
+            self._left["keys"] += self._vault.holds_key(stone.subject)
+        places[WITHDRAWN] = max(places[WITHDRAWN], withdrawn)  # facts are counted by this run alone
         return Erasure(
             tenant=self._tenant,
             who=request.who,
@@ -459,14 +487,27 @@ class ErasureRun:
             why=request.why,
             sessions=tuple(self._sessions),
             forks=tuple(self._forks),
-            subjects=len(self._erased_subjects),
+            subjects=len(self._tombstones),
             messages=self._counts["messages"],
             derived=self._counts["derived"],
             manifests=self._counts["manifests"],
             recommendations=withdrawn,
-            elsewhere=erased,
+            elsewhere=elsewhere.total(),
             findings=tuple(dict.fromkeys(self._findings)),
+            places=places_of(places + elsewhere, self._left),
+            heads=heads_of(self._store, self._tenant, self._sessions),
+            remains=remains_of(self._store, self._tenant, self._sessions, request.when, self._tombstones.values()),
         )
+
+    def _count_withdrawn(self, places: Counter[str]) -> int:
+        """Count records that were withdrawn for this erasure, by this run or an earlier one, and keys that are left."""
+        reasons = {(stone.who, stone.when, stone.why) for stone in self._tombstones.values()} | {tuple(self._request)}
+        for key in frozenset[str]().union(*(records.withdrawn_keys() for records in self._derived)):
+            stone = self._vault.tombstone(key)
+            if stone is not None and (stone.who, stone.when, stone.why) in reasons:
+                places[WITHDRAWN] += 1
+                self._left[WITHDRAWN] += self._vault.holds_key(key)
+        return 0
 
     def _as_far(self, step: Callable[[], int]) -> int:
         """The step's count; where it meets governed state that cannot be read, it stops there with a finding."""
@@ -501,12 +542,12 @@ class ErasureRun:
             if self._elsewhere is not None:
                 self._elsewhere.rewritten(key, sorted(changed))
 
-    def _erase(self, subject: str) -> None:
-        self._erase_address(self._vault.subject_address(subject))
+    def _erase(self, subject: str, held: Mapping[str, Any] | None = None) -> None:
+        self._erase_address(self._vault.subject_address(subject), held)
 
-    def _erase_address(self, name: str) -> None:
-        self._vault.destroy_key_at(name, **self._request._asdict())
-        self._erased_subjects[name] = None
+    def _erase_address(self, name: str, held: Mapping[str, Any] | None = None) -> None:
+        there = {**(held or {}), "keys": int(self._vault.holds_key(name))}
+        self._tombstones[name] = self._vault.destroy_key_at(name, **self._request._asdict(), held=there)
 
     def _note(self, session: str, principal: str | None) -> None:
         """Note it in the journal, in the words of the first erasure."""

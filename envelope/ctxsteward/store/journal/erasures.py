@@ -7,7 +7,7 @@ An *eraser* is a callable of whatever holds text derived from what people said: 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ctxsteward.schemas import Finding
@@ -28,7 +28,15 @@ class Deletion:
 
 
 Eraser = Callable[[Sequence[Deletion]], int]
-"""Deletes what was derived from this, and says how many texts that were. Told the same twice, it does no harm."""
+"""Deletes what was derived from this, and says how many texts that were. It is told the same twice: the second number
+is what it had left, and must be 0."""
+
+
+@runtime_checkable
+class NamedEraser(Protocol):
+    """An eraser that has a name in receipts; others go by the name of their function or class."""
+
+    place: str
 
 
 @runtime_checkable
@@ -101,13 +109,48 @@ class ErasureRequest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErasedPlace:
+    """How much of what was to be forgotten stood at a place, and how much stands there now."""
+
+    place: str
+    before: int
+    """Before the first erasure of this subject; a repeat says the same."""
+    after: int
+    """Counted anew at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remainder:
+    """A place out of reach, where words may still be."""
+
+    place: str
+    until: str | None
+    """ISO 8601; None: until somebody does what `remedy` says."""
+    remedy: str
+    calls: tuple[str, ...] = ()
+    """Leading digits of the addresses of envelopes that may have shown the words; logs name calls by them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainHead:
+    """The newest link of a chain when the erasure was done. Its code vouches for the whole chain below it."""
+
+    chain: str
+    number: int
+    mac: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What was done. Repeating it counts only what was left to do."""
+    """What was done. Repeating it counts only what was left to do, but for `places`."""
 
     tenant: str
     who: str
     when: str
     why: str
+    session: str | None = None
+    """As asked for; None, too, where other machines' tombstones were applied."""
+    principal: str | None = None
     sessions: tuple[str, ...] = ()
     """Erased whole, or with messages of the principal; forks included."""
     forks: tuple[str, ...] = ()
@@ -126,11 +169,17 @@ class Erasure:
     """Texts that erasers have deleted."""
     findings: tuple[Finding, ...] = ()
     """What could not be reached, or not be told whether it should be."""
+    places: tuple[ErasedPlace, ...] = ()
+    heads: tuple[ChainHead, ...] = ()
+    """Of the tenant's governed chains, and of the sessions' logs in the object store."""
+    remains: tuple[Remainder, ...] = ()
+    receipt: str = field(default="", repr=False)
+    """All of this in signed form (`erasure.receipt`); empty where other machines' tombstones were applied."""
 
     @property
     def complete(self) -> bool:
         """Whether all of it was reached. Where not, mend what the findings name and repeat the erasure."""
-        return not self.findings
+        return not self.findings and not any(place.after for place in self.places)
 
 
 def erasures(journal: Journal, tenant: str) -> int:

@@ -117,8 +117,6 @@ class BatchResult:
     """Finished by an earlier run."""
     cpu_seconds: float = 0.0
     """What it took this time."""
-    tokens: int = 0
-    """Tokens of models, this time."""
 
 
 class BatchRecords:
@@ -198,7 +196,7 @@ class BatchRecords:
         except VersionTaken:
             return self.read(result.address)
         stands = self._read(result.address, link)
-        return replace(stands, found=False, cpu_seconds=result.cpu_seconds, tokens=result.tokens)
+        return replace(stands, found=False, cpu_seconds=result.cpu_seconds)
 
     def _chain(self, address: str) -> Chain:
         folder = steward_folder(self._tenant, self._profile, "batches", address)

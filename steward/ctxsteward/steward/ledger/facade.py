@@ -80,6 +80,8 @@ class LedgerSize(NamedTuple):
 class Ledger:
     """Observations and records of one agent."""
 
+    place = "ledger of the steward"
+
     def __init__(self, database: LedgerDatabase, store: Store, frame: LedgerIdentity, key: AddressKey) -> None:
         """Use `open`."""
         self._db, self._store = database, store

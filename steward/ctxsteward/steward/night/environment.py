@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import ChatModel
 from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.store import MasterKeys, ObjectStore
 from ctxsteward.store.crypto.keyring import Keys, memory_keys
@@ -29,10 +28,8 @@ from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.names import part_of
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import ObjectInfo, PutOutcome
-from ctxsteward.summarizers.models import model_at
 
 KEY_VARIABLE = "CTXSTEWARD_MASTER_KEY"
-MODEL_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +46,6 @@ class ProcessEnvironment:
     """Whether the owner of a lease is known to be gone."""
     keys: Callable[[], Keys | None] = lambda: None
     """Where tenants' keys come from; None: from files beside the store."""
-    models: Callable[[str], ChatModel] = model_at
-    """The model of an address."""
 
     @property
     def when(self) -> str:
@@ -71,7 +66,6 @@ def of_this_process() -> ProcessEnvironment:
         cpu_seconds=cpu_seconds,
         abandoned=lambda owner: is_gone(owner, host),
         keys=environment_keys,
-        models=lambda address: model_at(address, os.environ.get(MODEL_KEY_VARIABLE) or None),
     )
 
 

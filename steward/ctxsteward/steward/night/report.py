@@ -73,35 +73,15 @@ class CheckVerdict(ReportValue):
     why: tuple[str, ...] = ()
 
 
-class WordingReport(ReportValue):
-    """What came of a model's wordings in one night."""
-
-    model: str
-    prompt: str
-    """Name, version and digest of the prompt."""
-    asked: Count
-    """Records that it was asked for."""
-    worded: Count
-    """Wordings that held."""
-    kept: Count
-    """Earlier wordings that still hold."""
-    refused: dict[str, Count] = {}
-    """Wordings that did not, by fault."""
-    fell_back: tuple[str, ...] = ()
-    """Why it gave none, without a word of a transcript."""
-    calls: Count = 0
-    tokens: Count = 0
-    dollars: Annotated[float, Field(ge=0)] = 0.0
-
-
 class NightReport(ReportValue):
     """One night."""
 
     @model_validator(mode="before")
     @classmethod
     def _read_earlier(cls, values: Any) -> Any:
-        # Earlier versions counted observation logs here. The count means nothing without the logs.
-        return {k: v for k, v in values.items() if k != "observing"} if isinstance(values, dict) else values
+        # Earlier versions counted observation logs and a model's wordings here.
+        gone = ("observing", "wording", "tokens")
+        return {k: v for k, v in values.items() if k not in gone} if isinstance(values, dict) else values
 
     schema_version: Literal[1] = 1
     tenant: str
@@ -139,10 +119,6 @@ class NightReport(ReportValue):
     alerts: tuple[str, ...] = ()
     final: str | None = None
     cpu_seconds: Annotated[float, Field(ge=0)] = 0.0
-    tokens: Count = 0
-    """Tokens of models."""
-    wording: WordingReport | None = None
-    """None: no model was named."""
 
     # These quote people and cost a reading of all records: only the command line asks for them, and no dump has them.
     is_compared: Annotated[StrictBool, Field(exclude=True)] = True

@@ -45,7 +45,7 @@ from ..ingest.items import SourceItem
 from ..settings import NightSettings
 from .alerts import ALERT_NIGHTS, READABLE, alerts, dated_counts
 from .chain import Night, NightChain, Outcome
-from .report import CheckVerdict, NightReport, QuarantinedTranscript, StageYield, WordingReport
+from .report import CheckVerdict, NightReport, QuarantinedTranscript, StageYield
 
 if TYPE_CHECKING:
     from ..gate.port import GateReport
@@ -150,8 +150,6 @@ class OpenNight:
     ]
     canary: Callable[[AdmittedRecords, CommitContext], CheckVerdict | None]
     """Returns None where no canary is under way."""
-    wording: Callable[[], WordingReport | None] = lambda: None
-    """Returns what came of a model's wordings."""
 
     def address(self, value: list[str]) -> str:
         """Address of a value, under the tenant's key."""
@@ -249,7 +247,6 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     passed("linked")
     canary = night.canary(admitted, commit)
     passed("canary")
-    wording = night.wording()
     outcome = finished.outcome if is_new or not promoted.is_new else "unchanged"  # it was there already
     return night.report(
         night=date,
@@ -284,8 +281,6 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
         alerts=odd,
         final=finished.final,
         cpu_seconds=night.cpu_seconds() - started + read.cpu_seconds,
-        tokens=read.tokens + (wording.tokens if wording else 0),
-        wording=wording,
     )
 
 
@@ -310,7 +305,7 @@ class _BatchSums:
 
     def __init__(self) -> None:
         self.addresses: list[str] = []
-        self.transcripts = self.found = self.tokens = 0
+        self.transcripts = self.found = 0
         self.cpu_seconds = 0.0
         self.skipped: Counter[str] = Counter()
         self.hits: Counter[str] = Counter()
@@ -326,7 +321,6 @@ class _BatchSums:
         self.addresses.append(result.address)
         self.transcripts += result.transcripts
         self.found += result.found
-        self.tokens += result.tokens
         self.cpu_seconds += result.cpu_seconds
         self.skipped.update(result.skipped)
         self.hits.update(result.hits)

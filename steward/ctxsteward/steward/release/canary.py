@@ -15,33 +15,22 @@ chance of a false rollback.
 **Counting.** `arms_of` counts principals, each once in an arm, however many sessions and turns they had: nobody can
 roll a version back, or keep it, by talking more. Who corrected the assistant in any turn corrected it; who saw it
 follow most of the records that came up saw it obey. A session of nobody known counts as a principal. A session counts
-by its newest reading, under the version it was under then; a forgotten one does not count. `audits` counts sessions
-with requests that differ from the envelope that was built.
-It reads what services logged with `ctxsteward.envelope.audit.sealed_request`: a file, or a folder with all below it,
-one JSON value a file (``.json``) or a line (``.jsonl``, ``.ndjson``). The newest count: `MAX_AUDITED` a version, out of
-the last `MAX_REQUESTS`. A request without a seal of this tenant, profile and store is left out, and its words go no
-further.
+by its newest reading, under the version it was under then; a forgotten one does not count.
 
-Raises `InputError` where the file or folder is not there, `StoreError`, what `ProfileVersions.rollback` raises.
-Source: Fisher 1935 (exact test on 2 x 2 tables); the layered-envelope design (signals); the state design (auditor).
+Raises `StoreError`, and what `ProfileVersions.rollback` raises.
+Source: Fisher 1935 (exact test on 2 x 2 tables); the layered-envelope design (signals).
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from ctxsteward.envelope import Store, rebuild
-from ctxsteward.envelope.audit import audit
-from ctxsteward.schemas import Erased, InputError, ReferenceNotFound
-from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
+from ctxsteward.envelope import Store
+from ctxsteward.schemas import InputError
 from ctxsteward.store.profiles.versions import Version
 
 from ..harvest.batches import BatchRecords, SessionUse
@@ -51,8 +40,8 @@ from .approvals import Approvals
 from .assignment import canary_begun
 from .promotion import rollback
 
-Signal = Literal["audit_findings", "correction_rate", "obeyed_rate"]
-SIGNALS: tuple[Signal, ...] = ("audit_findings", "correction_rate", "obeyed_rate")
+Signal = Literal["correction_rate", "obeyed_rate"]
+SIGNALS: tuple[Signal, ...] = ("correction_rate", "obeyed_rate")
 Kind = Literal["keep", "extend", "rollback"]
 
 
@@ -61,11 +50,7 @@ class CanaryArm:
     """What the sessions of one version showed."""
 
     sessions: int = 0
-    """Principals; a session of nobody known counts as one. So are all that follow, but for what was audited."""
-    audited: int = 0
-    """Sessions with a request that an auditor has seen."""
-    audit_findings: int = 0
-    """Of those audited: with a finding."""
+    """Principals; a session of nobody known counts as one. So are all that follow."""
     turns: int = 0
     """Principals who said anything."""
     corrections: int = 0
@@ -77,15 +62,11 @@ class CanaryArm:
 
     def bad(self) -> tuple[tuple[int, int], ...]:
         """For each of `SIGNALS`: how many speak against the version, and of how many. Raises `InputError`."""
-        for part, whole in (("audit_findings", "audited"), ("corrections", "turns"), ("obeyed", "fired")):
+        for part, whole in (("corrections", "turns"), ("obeyed", "fired")):
             count, of = getattr(self, part), getattr(self, whole)
             if not 0 <= count <= of:
                 raise InputError(f"canary: {count} {part} of {of} {whole}; count each once")
-        return (
-            (self.audit_findings, self.audited),
-            (self.corrections, self.turns),
-            (self.fired - self.obeyed, self.fired),
-        )
+        return ((self.corrections, self.turns), (self.fired - self.obeyed, self.fired))
 
 
 class SignalComparison(NamedTuple):
@@ -210,88 +191,6 @@ def _log_choose(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
-MAX_AUDITED = 300
-"""Requests of one version."""
-MAX_OF_SESSION = 5
-"""Requests of one session, so that nobody can fill the audit by talking more."""
-MAX_REQUESTS = 5_000
-MAX_FILE_BYTES = 64 << 20
-"""A larger log is not read: let the service begin a new one each day."""
-ONE, LINES = (".json",), (".jsonl", ".ndjson")
-
-
-class AuditCounts(NamedTuple):
-    """Sessions of one version; of each a few requests are audited, the newest."""
-
-    audited: int = 0
-    findings: int = 0
-    """Of those: with a request that is not what was built."""
-
-
-def audits(uri: str, store: Store, tenant: str, profile: str, versions: Collection[int]) -> Mapping[int, AuditCounts]:
-    """Audit the logged requests of sessions under these versions of a profile."""
-    looked_at: dict[int, Counter[str]] = {version: Counter() for version in versions}
-    differ: dict[int, set[str]] = {version: set() for version in versions}
-    for request in islice(_logged(uri), MAX_REQUESTS):
-        if all(sessions.total() >= MAX_AUDITED for sessions in looked_at.values()):
-            break
-        with suppress(InputError, ReferenceNotFound, Erased, Damaged, UnsupportedVersion):
-            version, session = _version(request, store, tenant, profile)
-            sessions = looked_at.get(version)
-            if sessions is None or sessions.total() >= MAX_AUDITED or sessions[session] >= MAX_OF_SESSION:
-                continue
-            sessions[session] += 1
-            if _differs(request, store, tenant):
-                differ[version].add(session)
-    return {version: AuditCounts(len(looked_at[version]), len(differ[version])) for version in looked_at}
-
-
-def _version(request: dict[str, Any], store: Store, tenant: str, name: str) -> tuple[int, str]:
-    """The version of this profile that the session was under when this request's envelope was built; 0: of none."""
-    seal = request.get("seal")
-    if not isinstance(seal, dict) or seal.get("tenant") != tenant:
-        return 0, ""
-    address, session = seal.get("address"), seal.get("session")
-    if not isinstance(address, str) or not isinstance(session, str):
-        return 0, ""
-    manifest = store.manifest(address, tenant=tenant, session=session)
-    profile = store.at(tenant, manifest["session"], manifest["position"]).state.head.profile
-    version = profile.get("version") if profile is not None and profile.get("name") == name else None
-    return (version, manifest["session"]) if isinstance(version, int) else (0, "")
-
-
-def _differs(request: dict[str, Any], store: Store, tenant: str) -> bool:
-    expected = rebuild(store, request["seal"]["address"], tenant=tenant)
-    return bool(audit(expected, request, keys=store.keys))
-
-
-def _logged(uri: str) -> Iterator[dict[str, Any]]:
-    """Logged requests, the newest first."""
-    for file in logs(uri):
-        with suppress(OSError, UnicodeDecodeError):
-            if file.stat().st_size <= MAX_FILE_BYTES:
-                yield from _requests(file)
-
-
-def _requests(file: Path) -> Iterator[dict[str, Any]]:
-    text = file.read_text(encoding="utf-8")
-    for line in reversed(text.splitlines()) if file.suffix in LINES else (text,):
-        with suppress(ValueError, RecursionError):
-            value = json.loads(line)
-            if isinstance(value, dict):
-                yield value
-
-
-def logs(uri: str) -> list[Path]:
-    """Files of logged requests, the newest first; those of one moment by name, the last first."""
-    path = Path(uri)
-    if not path.exists():
-        raise InputError(f"sent {path}: no such file or folder; name what services log requests into, or leave it out")
-    every = [path] if path.is_file() else [file for file in path.rglob("*") if file.suffix in ONE + LINES]
-    files = (file for file in every if not file.is_symlink())
-    return sorted(files, key=lambda file: (file.stat().st_mtime, str(file)))[::-1]
-
-
 def arms_of(
     store: Store, settings: NightSettings, nights: Iterable[Night], versions: tuple[int, int]
 ) -> tuple[CanaryArm, CanaryArm]:
@@ -300,8 +199,7 @@ def arms_of(
     read = [batches.read(address).uses for address in sorted({one for night in nights for one in night.batches})]
     forgotten = frozenset(store.vault(settings.tenant).erased())
     uses = newest(use for one in read for use in one if forgotten.isdisjoint(use.rests))
-    audited = audits(settings.sent, store, settings.tenant, settings.profile, versions) if settings.sent else {}
-    champion, challenger = (arm_of(uses, number, audited.get(number, AuditCounts())) for number in versions)
+    champion, challenger = (arm_of(uses, number) for number in versions)
     return champion, challenger
 
 
@@ -313,7 +211,7 @@ def newest(uses: Iterable[SessionUse]) -> list[SessionUse]:
     return [found[reading] for reading in sorted(found)]
 
 
-def arm_of(uses: Sequence[SessionUse], version: int, audited: AuditCounts) -> CanaryArm:
+def arm_of(uses: Sequence[SessionUse], version: int) -> CanaryArm:
     """What sessions, each by one reading, showed of a version; each principal counts once."""
     shown: dict[str, Counter[str]] = {}
     for use in uses:
@@ -326,6 +224,4 @@ def arm_of(uses: Sequence[SessionUse], version: int, audited: AuditCounts) -> Ca
         corrections=sum(bool(one["corrections"]) for one in people),
         fired=sum(bool(one["fired"]) for one in people),
         obeyed=sum(bool(one["fired"]) and 2 * one["obeyed"] > one["fired"] for one in people),
-        audited=audited.audited,
-        audit_findings=audited.findings,
     )

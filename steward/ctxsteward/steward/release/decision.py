@@ -8,14 +8,14 @@ Source: the state design (committing governed state).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import ChatModel, Erased, InputError, MetaRecommendation
+from ctxsteward.schemas import Erased, InputError, MetaRecommendation
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument
 from ctxsteward.schemas.profile_changes import DriftReport
 from ctxsteward.store.crypto.keyring import address_of
@@ -30,16 +30,15 @@ from ..gate.suite import HeldOutRequest
 from ..ledger.facade import Ledger
 from ..ledger.records import JudgementContext
 from ..night.chain import NightChain, Outcome, moment_of
-from ..night.report import CheckVerdict, WordingReport
+from ..night.report import CheckVerdict
 from ..night.run import CommitContext, FittedSlice, PromotionResult
 from ..settings import NightSettings
 from .approvals import Approvals
 from .assignment import keeping, running, started
-from .canary import arms_of, decide, logs, settle
+from .canary import arms_of, decide, settle
 from .promotion import Promotion, PromotionCodec, assess, promote
 from .record_reviews import reviews_of
 from .slice import MetaSliceBuilder, line_counter
-from .wording import RecordWordings
 
 Records = tuple[MetaRecommendation, ...]
 
@@ -60,30 +59,15 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
 class Decisions:
     """One profile's decisions, as steps of a night: each is given what the steps before it have found."""
 
-    def __init__(
-        self,
-        settings: NightSettings,
-        store: Store,
-        ledger: Ledger,
-        *,
-        model: Callable[[str], ChatModel] | None = None,
-    ) -> None:
-        """`model`: what an address in the settings names; it is asked for wordings where they name one."""
+    def __init__(self, settings: NightSettings, store: Store, ledger: Ledger) -> None:
         self._settings, self._store, self._ledger = settings, store, ledger
         self._slicing = MetaSliceBuilder(settings, store, ledger)
         with_suites(settings.gate, configured(settings.gate))  # wrong settings are refused before anything is read
-        if settings.sent is not None:
-            logs(settings.sent)
         self._approvals = Approvals.of(store, settings)
         self._nights = NightChain(store, settings.tenant, settings.profile)
         self._versions = store.profiles(settings.profile, tenant=settings.tenant)
         self._key = store.keys.address_key(settings.tenant)
         self._vault = store.vault(settings.tenant)
-        wanted = settings.wording
-        self._wordings: RecordWordings | None = None
-        if wanted is not None and model is not None:
-            night = f"{settings.profile} {settings.night or ''}".strip()
-            self._wordings = RecordWordings(wanted, model(wanted.model), ledger, self._slicing.counter, night)
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
         """Records as the gates see them on this date: those that are active, and what all of them come to."""
@@ -97,16 +81,8 @@ class Decisions:
         """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
         base, document = self._base(writing)
         asked, before = self._asked(writing.when, base), document.meta
-        if self._wordings is not None:
-            before = self._wordings.plain(before, asked.values(), admitted.active)
         fitted = self._slicing.fitted(admitted.active, admitted.reviews, before, base, admitted.now)
-        if self._wordings is not None:
-            fitted = self._wordings.worded(fitted, before, self._slicing.is_out)
         return tuple(_as_asked(fitted, asked))
-
-    def wording(self) -> WordingReport | None:
-        """What came of a model's wordings; None where none was named."""
-        return None if self._wordings is None else self._wordings.report()
 
     def _asked(self, when: str, base: int) -> Mapping[str, MetaRecord]:
         """Records as people are asked about them, by id."""

@@ -1,7 +1,7 @@
 """`held`: what is shown for a line that a model wrote: what its originals say about it, in their own words.
 
-A model reads well and writes what nobody can check: of false lines made of a source's own words the rules of
-`grounding` find little more than half. So a model *points*. Its line says which sentences matter; shown are
+A model reads well and writes what nobody can check: of false lines made of a source's own words, rules find little more
+than half. So a model *points*. Its line says which sentences matter; shown are
 those sentences, each behind the name of who said it where that is no user. Nothing that a model writes is then shown at
 all: what it invents, turns round, dates wrongly or puts in another's mouth points at the sentence that says it right,
 or at nothing.

@@ -30,7 +30,6 @@ SLOTS = {
     "prefix_sections": frozenset(("budget_tokens", "messages", "mark")),
     "card_summary": frozenset(("most_chars", "messages", "mark")),
     "handoff_sections": frozenset(("most_lines", "messages", "mark")),
-    "record_wording": frozenset(("most_chars", "messages", "mark")),
     "repair": frozenset(("fault",)),
 }
 """Of each prompt."""
