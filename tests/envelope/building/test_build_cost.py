@@ -1,8 +1,6 @@
 """What a build asks of a PostgreSQL store does not grow, neither with its session nor with the store.
 
-Counted, not timed: statements, and rows that they give. Beside them a build of a turn with compaction and recall costs
-more than one of a session's first turns, which have little to compact or recall; so turns are compared from where a
-turn recalls all that it may.
+Counted, not timed: statements, and rows that they give. Turns are compared from where each recalls all that it may.
 """
 
 from __future__ import annotations

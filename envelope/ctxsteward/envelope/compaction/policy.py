@@ -124,9 +124,8 @@ class Window:
     def share_tokens(self) -> int:
         """What the history may take now: its share, and recall's where that would lie idle.
 
-        Of a short session a user turn recalls less than recall's share. In a turn's tool loop nothing more is recalled
-        before the next user turn. Before the first compaction there is nothing to recall: all messages are in the
-        window, and the later they leave it, the longer the prefix is cached.
+        Of a short session a user turn recalls less than recall's share, in a turn's tool loop nothing more. Before the
+        first compaction there is nothing to recall.
         """
         budgets, state = self.budgets, self.state
         if state.compactions and state.recalled is None and not state.in_loop:
