@@ -134,15 +134,14 @@ FREE_WRITES = Prices(block_tokens=0, write=1)
     [
         pytest.param([[A], [A, B]], FREE_WRITES, PIECE + 0.1 * PIECE + PIECE, id="what grows is cached"),
         pytest.param([[A, B], [B, A]], FREE_WRITES, 4 * PIECE, id="another beginning is not"),
-        pytest.param([[A], [A, B]], Prices(block_tokens=1000), 3 * PIECE, id="nor a prefix under the block"),
+        pytest.param(
+            [[A], [A, B]], Prices(block_tokens=1000), 3 * PIECE, id="nor a prefix under the block, which is not written"
+        ),
         pytest.param(
             [[A], [A, B]],
             Prices(block_tokens=0, write=1.25),
             1.25 * 2 * PIECE + 0.1 * PIECE,
             id="writing has its price",
-        ),
-        pytest.param(
-            [[A], [A, B]], Prices(block_tokens=1000, write=1.25), 3 * PIECE, id="which a short prompt does not pay"
         ),
         pytest.param([[B, A], [B, C]], FREE_WRITES, 2 * PIECE + 0.1 * PIECE + PIECE, id="the first difference ends it"),
         pytest.param(

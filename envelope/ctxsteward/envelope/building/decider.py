@@ -87,8 +87,7 @@ class Decider:
         """This decider and the window without the observation log of an earlier version, which counts as head."""
         tokens = layout.observations_tokens
         own = self.with_budgets(self.budgets.beside(tokens)) if tokens else self
-        recallable = self._recallable_tokens(session)
-        return own, Window(session.state, layout, own.budgets, head_tokens + tokens, recallable)
+        return own, Window(session.state, layout, own.budgets, head_tokens + tokens, self._recallable_tokens(session))
 
     def _recallable_tokens(self, session: Session) -> int | None:
         """The most that a user turn recalls now; None: all of recall's share, as where it searches earlier sessions."""
