@@ -344,6 +344,9 @@ suites = ctxsteward.evals.steward_gate:suite_gate
 [ctxsteward.replacing]
 extractive = ctxsteward.summarizers:Reader
 
+[ctxsteward.rules]
+extractive = ctxsteward.summarizers:UserRules
+
 [ctxsteward.summarizers]
 extractive = ctxsteward.summarizers:extractive
 structured = ctxsteward.summarizers:structured

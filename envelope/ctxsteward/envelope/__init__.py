@@ -1,4 +1,4 @@
-"""The request path: a session in, a bounded, typed, cited envelope out.
+"""The request path: from a session to a bounded, typed, cited envelope.
 
     store = open_store("file:./.ctxsteward")
     session = store.session("s-42", profile=Profile.from_text("You are …"))
@@ -6,10 +6,10 @@
     envelope = EnvelopeBuilder(model="gpt-4o").build(session)
     client.chat.completions.create(model="gpt-4o", **envelope.render("openai-chat"))
 
-or turn by turn: ``store.chat("s-42", model="gpt-4o")`` (`integrations.chat`);
-or around a client that is handed whole histories: ``client = wrap(OpenAI(), store)`` (`integrations`).
+or turn by turn: ``store.chat("s-42", model="gpt-4o")`` (`integrations.chat`); or around a client that receives whole
+histories: ``client = wrap(OpenAI(), store)`` (`integrations`).
 
-Importing this reads no clock, file or environment and loads no tokenizer, model or SDK.
+Importing this package reads no clock, file or environment and loads no tokenizer, model or SDK.
 """
 
 from typing import TYPE_CHECKING
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from .tokens.budgets import Budgets as Budgets
     from .tokens.models import Prices as Prices, model_info as model_info
     from .tokens.tokenizer import Counter as Counter, load_tokenizer as load_tokenizer
-else:  # A name is loaded at its first use, so that importing the package costs next to nothing.
+else:  # Each name is loaded at its first use, which keeps the import of the package cheap.
     import lazy_loader
 
     _load, __dir__, __all__ = lazy_loader.attach(

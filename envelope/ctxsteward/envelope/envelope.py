@@ -1,17 +1,17 @@
-"""An envelope: the four sections of one model call, their tokens, what happened on the way; and its seal.
+"""The envelope of one model call (four sections, their tokens, reports, findings) and the seal over it.
 
-`Envelope` is what the builder returns: fragments in order, nothing copied until it is rendered. `document()` is the
-published form (JSON Schema `envelope`). Digest and address cover schema version, tenant, session, profile version and
-the four sections in order; not reports, findings, metrics or seal.
+The builder returns an `Envelope`. It refers to fragments in order and copies nothing until it is rendered. `document()`
+returns the published form (JSON Schema `envelope`). Digest and address cover schema and renderer version, tenant,
+session, profile version, the four sections in order and the tools; not reports, findings, metrics or seal.
 
-A seal is an HMAC-SHA-256 under the tenant's seal key, checked where a payload or a log is doubted. It covers the key's
-id, schema and renderer version, tenant, session, profile version, log position and address, each length-prefixed, so no
-two of them run together. Through the address (an HMAC over the digest of `digest_of`) it also binds the order of the
-sections, the content, tokens, budget and epoch of each, and the tools. So a seal can be checked by itself
-(`is_authentic`) and against an envelope (`verify_seal`). It costs a few microseconds.
+A seal is an HMAC-SHA-256 under the tenant's seal key. It is checked when a payload or a log is doubted. It covers the
+key's id, schema and renderer version, tenant, session, profile version, log position and address. Each is prefixed with
+its length, so that adjacent fields cannot be confused. The address (an HMAC over the digest of `digest_of`) binds the
+order of the sections, the content, tokens, budget and epoch of each, and the tools. A seal can be checked alone
+(`is_authentic`) or against an envelope (`verify_seal`). Either takes a few microseconds.
 
-Raises `InputError` where something is no seal, `StoreError` where keys cannot be read.
-Sources: RFC 2104, FIPS 180-4; the state design (addresses, seals that rotate by key id).
+Raises `InputError` for a value that is no seal, `StoreError` if keys cannot be read. Sources: RFC 2104, FIPS 180-4; the
+state design (addresses, seals that rotate by key id).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import ValidationError
 
@@ -30,9 +30,13 @@ from ctxsteward.schemas.documents import SealDocument
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.crypto.keyring import Keys, SealKey, address_of, code
 
+from .history.standing_rules import StandingRule
 from .layout.composition import DynamicLayout, HeadLayout
 from .layout.fragments import Fragment
 from .layout.rows import RENDERER_VERSION
+
+if TYPE_CHECKING:
+    from .render.rules import RulesStatement
 
 SCHEMA_VERSION = 1
 
@@ -42,16 +46,16 @@ PROVIDERS: tuple[Provider, ...] = get_args(Provider)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One of system, static, meta, dynamic."""
+    """One section of an envelope: system, static, meta or dynamic."""
 
     name: str
     source: HeadLayout | DynamicLayout
     budget_tokens: int
     epoch: int
-    """How often its prefix has changed in this session."""
+    """Number of times that the section's prefix has changed in this session."""
     tokens: int
     content: bytes
-    """SHA-256 of the fragments, in process only."""
+    """SHA-256 of the fragments, never stored."""
 
     @property
     def fragments(self) -> tuple[Fragment, ...]:
@@ -63,7 +67,7 @@ class Section:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the section's content, for comparisons in process; stores show addresses."""
+        """SHA-256 of the section's content in hex, for comparisons in process; stores show addresses instead."""
         return self.content.hex()
 
     @property
@@ -76,7 +80,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What one model call is shown."""
+    """The input of one model call."""
 
     tenant: str
     session: str
@@ -90,15 +94,17 @@ class Envelope:
     metrics: dict[str, float | int]
     address: str
     position: int
-    """Log position it was built at."""
+    """Log position at which it was built."""
     build_ms: float = 0.0
-    """Wall time of the build without the selection; as all times, not part of the published form."""
+    """Wall time of the build in milliseconds, without the selection; the published form has no times."""
     selection_ms: float = 0.0
-    """Wall time of choosing what is recalled; 0 where nothing was chosen in this build."""
+    """Wall time of recall's selection in milliseconds; 0 if this build selected nothing."""
     renderer: int = RENDERER_VERSION
-    """The one that made it: that of an envelope out of a manifest may be older."""
+    """Version of the renderer that made it; an envelope rebuilt from an old manifest has an older one."""
+    standing: tuple[StandingRule, ...] = ()
+    """Rules that the call has to show; `rules_in` says where they stand."""
     seal: SealDocument | None = None
-    """Who built it, where: checked by `seal.verify_seal`. A preview has none."""
+    """Proof of the session and log position it was built for, checked by `verify_seal`; None for a preview."""
 
     def __repr__(self) -> str:
         dynamic = self.sections["dynamic"]
@@ -106,27 +112,38 @@ class Envelope:
         return f"<Envelope {self.address[:12]} of {self.session}: {counts}, findings {len(self.findings)}>"
 
     def section(self, name: str) -> Section:
-        """One section: system, static, meta or dynamic; raises `InputError` for another name."""
+        """Return the section named system, static, meta or dynamic; raise `InputError` for another name."""
         if name not in self.sections:
             raise InputError(f"unknown section {name!r:.60}; an envelope has {', '.join(self.sections)}")
         return self.sections[name]
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole prompt as estimated: sections, tool schemas, reply priming."""
+        """Estimated tokens of the whole prompt: sections, tool schemas, reply priming."""
         return int(self.metrics["prompt_tokens"])
 
-    def render(self, provider: Provider, *, cache: bool = True) -> Wire:
-        """The request's arguments for this provider's client, without the model: ``client.create(model=…, **these)``.
+    @property
+    def rules(self) -> RulesStatement:
+        """Which standing rules stand in the request for OpenAI's chat endpoint, and where; costs a rendering."""
+        return self.rules_in("openai-chat")
 
-        `cache=False` leaves out cache marks. The dicts inside are shared with the session: read, do not change them.
+    def rules_in(self, provider: Provider) -> RulesStatement:
+        """The same of the request for this provider."""
+        from .render.rules import rules_in
+
+        return rules_in(self, self.standing, provider)
+
+    def render(self, provider: Provider, *, cache: bool = True) -> Wire:
+        """Return the arguments for this provider's client, except the model: ``client.create(model=…, **these)``.
+
+        `cache=False` leaves out cache marks. The session shares the dicts inside: read them, do not change them.
         """
         from .render.request import render
 
         return render(self, provider, cache=cache)
 
     def document(self) -> Wire:
-        """The published form, as JSON values; costs a rendering, so not for every call."""
+        """Return the published form as JSON values. It costs a rendering, so do not call it for every model call."""
         from .render.text import fragment_document
 
         return {
@@ -160,7 +177,7 @@ def digest_of(
     tools_digest: bytes,
     renderer: int = RENDERER_VERSION,
 ) -> bytes:
-    """What an envelope's address is made from; `sections` in their order."""
+    """Return the digest that an envelope's address is made from; `sections` must be in order."""
     parts = [f"{SCHEMA_VERSION}\x00{renderer}\x00{tenant}\x00{session}\x00{profile_version}".encode()]
     for section in sections.values():
         parts += (section.content, b"%d/%d/%d" % (section.tokens, section.budget_tokens, section.epoch))
@@ -170,7 +187,7 @@ def digest_of(
 ALGORITHM: Literal["HMAC-SHA-256"] = "HMAC-SHA-256"
 _DOMAIN = b"ctxsteward seal 1"
 _NONE = b"\xff\xff\xff\xff"
-"""In place of a length: the field is null."""
+"""Written in place of a length for a field that is null."""
 
 
 def seal_envelope(
@@ -183,7 +200,7 @@ def seal_envelope(
     address: str,
     renderer: int = RENDERER_VERSION,
 ) -> SealDocument:
-    """Seal the envelope with this address, as made by this renderer."""
+    """Return the seal for the envelope with this address, made by this renderer version."""
     fields = (
         key.id,
         str(SCHEMA_VERSION),
@@ -209,7 +226,7 @@ def seal_envelope(
 
 
 def read_seal(value: object) -> SealDocument:
-    """A seal out of a payload, a log line or an envelope; raises `InputError` naming the field."""
+    """Read a seal from a payload, a log line or an envelope's document; raise `InputError` naming the field."""
     if isinstance(value, SealDocument):
         return value
     try:
@@ -230,9 +247,9 @@ def seal_key_fault(keys: Keys, seal: SealDocument) -> str | None:
 
 
 def is_authentic(keys: Keys, seal: SealDocument) -> bool:
-    """Whether the tenant named in the seal sealed exactly this; False also for a key that is not known.
+    """Return whether the tenant named in the seal made exactly this seal; False also for an unknown key.
 
-    Ask only about tenants of yours: a key ring may make a tenant's keys at first use.
+    Call it only for your own tenants: a key ring may create a tenant's keys at first use.
     """
     try:
         key = keys.seal_key(seal.tenant, seal.key_id)
@@ -252,7 +269,7 @@ def is_authentic(keys: Keys, seal: SealDocument) -> bool:
 
 
 def verify_seal(keys: Keys, seal: object, envelope: Envelope) -> bool:
-    """Whether this seal is authentic and seals this envelope, content included."""
+    """Return whether this seal is authentic and belongs to this envelope, content included."""
     read = read_seal(seal)
     if not is_seal_of(read, envelope) or not is_authentic(keys, read):
         return False
@@ -269,7 +286,7 @@ def verify_seal(keys: Keys, seal: object, envelope: Envelope) -> bool:
 
 
 def is_seal_of(seal: SealDocument, envelope: Envelope) -> bool:
-    """Whether the seal's plain fields are this envelope's."""
+    """Return whether the seal's plain fields equal this envelope's. It proves nothing without the code."""
     return (
         seal.schema_version == SCHEMA_VERSION
         and seal.renderer_version == envelope.renderer
@@ -288,7 +305,7 @@ def _code(key: SealKey, fields: tuple[str | None, ...]) -> str:
 
 @lru_cache(maxsize=1024)
 def _prefixed(fields: tuple[str | None, ...]) -> bytes:
-    """What stays the same from one envelope of a session to the next."""
+    """Return the fields that stay the same between envelopes of a session, each with its length."""
     return _DOMAIN + b"".join(map(_prefixed_one, fields))
 
 

@@ -1,17 +1,17 @@
-"""`Board`: counters and gauges that OpenTelemetry reads when it collects; and the instruments of the request path.
+"""Counters and gauges that OpenTelemetry reads when it collects (`Board`), and the instruments of the request path.
 
-A `Board` keeps its numbers itself and offers them as observable instruments, so counting costs an addition and no SDK
-is in the way of a build. A label has a closed list of values, or a largest number of them; any other value counts as
-``other``, so no session, tenant, model or text can become a series. What can be counted with a closed list stands at 0
-from the beginning: a rate has something to be a rate of before the first event.
+A `Board` keeps its numbers itself and offers them as observable instruments, so counting costs one addition and a build
+never waits for an SDK. A label has a closed list of values or a largest number of them. Any other value counts as
+``other``, so no session, tenant, model or text can become a series. A counter with closed labels starts at 0 in every
+series, so that a rate exists before the first event.
 
-The OpenTelemetry API is used once the process has loaded it, as setting up an SDK does, and never loaded here.
+The OpenTelemetry API is used once the process has loaded it, as the set-up of an SDK does. It is never loaded here.
 
-`board()` holds the request path's instruments, all in `INSTRUMENTS`; the reference on the site has them as a table. Of
-them, a rate of `context.section_tokens` is a mean; `context.prefix_break` is explained in `telemetry.spans`;
+`board()` has the counters and gauges of the request path, all in `INSTRUMENTS`; the site's reference shows them as a
+table. A rate of `context.section_tokens` is a mean. `telemetry.spans` explains `context.prefix_break`.
 `context.cache_miss` counts stored envelopes, summaries and records that are missing, unreadable or stale and had to be
-regenerated, fetched elsewhere or done without. Beside them two histograms: `context.build.duration` (`outcome`) and
-`context.selection.duration`, the latter where something was selected.
+regenerated, fetched elsewhere or skipped. There are two histograms: `context.build.duration` (by `outcome`) and
+`context.selection.duration`, recorded for builds that selected something.
 
 Sources: OpenTelemetry metrics API (asynchronous instruments); the Prometheus project's advice on instrumentation (no
 missing metrics, no unbounded labels); the layered-envelope design (observability).
@@ -42,29 +42,29 @@ API = "opentelemetry.metrics"
 
 Labels = tuple[str, ...]
 Measurement = tuple[str, float, Labels]
-"""Name of an instrument, a number, values of its labels in their order."""
+"""Name of an instrument, a number, and the values of its labels in order."""
 Values = tuple[str, ...] | int
-"""What a label may say: these, or at most so many different ones."""
+"""Allowed values of a label: a closed list, or the largest number of different values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instrument:
-    """One metric."""
+    """Description of one metric."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
-    """A board keeps counters and gauges; a histogram is OpenTelemetry's own."""
+    """Kind of the metric. A board keeps counters and gauges; OpenTelemetry keeps histograms."""
     unit: str
-    """UCUM: ``1``, ``{token}``."""
+    """UCUM unit, such as ``1`` or ``{token}``."""
     about: str
     labels: Mapping[str, Values]
 
 
 class Board:
-    """Numbers of some instruments; threads may share it."""
+    """Current numbers of some instruments; safe to share between threads."""
 
     def __init__(self, instruments: Iterable[Instrument], before: Callable[[], None] | None = None) -> None:
-        """`before` is called at each collection, before numbers are read."""
+        """Make a board; `before` is called at each collection, before numbers are read."""
         self._before = before
         self.instruments: dict[str, Instrument] = {instrument.name: instrument for instrument in instruments}
         self._numbers: dict[str, dict[Labels, float]] = {
@@ -75,7 +75,7 @@ class Board:
         self._offered = False
 
     def add(self, name: str, number: float = 1, *labels: str) -> None:
-        """Count."""
+        """Add a number to a counter."""
         self.tell(((name, number, labels),))
 
     def tell(self, counts: Iterable[Measurement], gauges: Iterable[Measurement] = ()) -> None:
@@ -97,7 +97,7 @@ class Board:
         self.tell((), ((name, value, labels),))
 
     def offer(self) -> None:
-        """Make the instruments known to OpenTelemetry, whose API is loaded for it; once is enough."""
+        """Register the instruments with OpenTelemetry once; later calls do nothing. This loads its API."""
         from opentelemetry.metrics import get_meter
 
         with self._lock:
@@ -110,12 +110,12 @@ class Board:
             make(instrument.name, [self._callback(instrument)], unit=instrument.unit, description=instrument.about)
 
     def numbers(self, name: str) -> dict[Labels, float]:
-        """What an instrument stands at, by the values of its labels."""
+        """Return an instrument's current numbers by the values of its labels."""
         with self._lock:
             return dict(self._numbers[name])
 
     def _allowed(self, name: str, labels: Labels) -> Labels:
-        """These labels, with ``other`` for what they may not say."""
+        """Return these labels with ``other`` in place of values that are not allowed."""
         asked = self.instruments[name].labels
         if len(labels) != len(asked):
             raise ValueError(f"{name} has the labels {', '.join(asked) or 'none'}; got {len(labels)} values")
@@ -144,7 +144,7 @@ def _may_say(value: str, values: Values, seen: Sequence[str] | set[str]) -> bool
 
 
 def _series(one: Instrument) -> list[Labels]:
-    """Every series that there can be; none where a label is not a closed list."""
+    """Return every possible series of an instrument, or an empty list if a label is not a closed list."""
     if any(isinstance(values, int) for values in one.labels.values()):
         return []
     return list(product(*(values for values in one.labels.values() if not isinstance(values, int))))
@@ -153,16 +153,16 @@ def _series(one: Instrument) -> list[Labels]:
 # -- the request path ---------------------------------------------------------------------------------------------
 
 PLACES = ("tools", *SECTIONS)
-"""Where a prefix can break, in the order of the prompt."""
+"""Sections in which a prefix can break, in the order of the prompt."""
 Reason = Literal["original", "compaction", "record", "restored", "envelope", "manifest"]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 SPEAKERS = ("user", "assistant", "tool")
-"""Roles that are not the operator's."""
+"""Roles of messages that the operator did not write."""
 GUARDS = ((0.8, "80"), (0.9, "90"))
 BUILD_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
-"""Bounds of the histograms' buckets."""
+"""Bounds of the histograms' buckets, in seconds."""
 BATCH = 64
-"""Durations wait for a collection, at most so many."""
+"""Most durations that wait for a collection."""
 Outcome = Literal["built", "compacted", "failed"]
 
 TOKENS = "{token}"
@@ -187,6 +187,7 @@ INSTRUMENTS = (
     _counter("context.prefix_break", "Builds whose stable prefix changed, by where.", section=PLACES),
     _counter("context.overflow", "Builds in which a section was over its budget.", section=SECTIONS),
     _counter("context.guard", "Builds at or over this percentage of the window.", level=tuple(n for _, n in GUARDS)),
+    _counter("context.rules_missing", "Standing rules that a build's request did not show."),
     _counter("context.degraded", "Builds in which something stored was truly gone."),
     _counter("context.compress.count", "Compactions.", section=SECTIONS),
     _counter("context.compress.refused", "Compactions that were due and not made."),
@@ -219,22 +220,22 @@ SELECTION_DURATION = Instrument(
 
 @cache
 def board() -> Board:
-    """This process's numbers."""
+    """Return the board of this process."""
     return Board(INSTRUMENTS, before=_collected)
 
 
 def cache_miss(reason: Reason) -> None:
-    """Count a stored thing that could not be used."""
+    """Count a stored object that could not be used."""
     board().add("context.cache_miss", 1, reason)
 
 
 def rewrite_attempt(role: str) -> None:
-    """Count a message that names controls of the context and is not the operator's."""
+    """Count an untrusted message that names controls of the context."""
     board().add("context.rewrite_attempts", 1, role)
 
 
 def lasted(outcome: Outcome, build_seconds: float, selection_seconds: float = 0.0) -> None:
-    """Keep the duration of a build for the next collection, where OpenTelemetry is loaded."""
+    """Queue a build's durations for the next collection; do nothing until OpenTelemetry is loaded."""
     if API not in sys.modules:
         return
     waiting = _durations()
@@ -245,12 +246,12 @@ def lasted(outcome: Outcome, build_seconds: float, selection_seconds: float = 0.
 
 @cache
 def _durations() -> deque[tuple[Outcome, float, float]]:
-    """Durations not recorded yet: recorded in a row they cost a fraction of what each costs amid other work."""
+    """Return the queue of durations. Recording them together costs a fraction of recording each amid other work."""
     return deque()
 
 
 def _collected() -> None:
-    """Bring up to date what a collection is about to read."""
+    """Update the numbers that a collection is about to read."""
     _record()
     refused = sum(violations().values())
     counted = board().numbers("schema_violation.count")[("document",)]
@@ -258,7 +259,7 @@ def _collected() -> None:
 
 
 def _record() -> None:
-    """Record the durations that wait."""
+    """Record the queued durations."""
     waiting, (builds, selections) = _durations(), _histograms()
     while waiting:
         try:
@@ -272,7 +273,7 @@ def _record() -> None:
 
 @cache
 def _histograms() -> tuple[Histogram, Histogram]:
-    """Of builds and of selections."""
+    """Return the histograms of build and selection durations."""
     from opentelemetry.metrics import get_meter
 
     meter = get_meter(METER)

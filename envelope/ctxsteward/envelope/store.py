@@ -1,14 +1,14 @@
-"""The store of an application (`open_store`, `Store`): it opens sessions, profiles and cards, and composes them.
+"""An application's store (`open_store`, `Store`): it opens sessions, profiles and context cards.
 
     open_store("file:./.ctxsteward")            one folder: journal, objects, keys
     open_store("s3://bucket/prefix", journal="/var/lib/app/journal", keys=MasterKeys(…))
     open_store("postgresql://app@db/chat", keys=MasterKeys(…))      any number of machines, in one database
     open_store("memory:")
-    store.cards()                                  have context cards made beside the chat path
+    store.cards()                                  make context cards in the background
 
-`Store` is a `Backend` (journal, object store, keys) with sessions on top. A turn is acknowledged by the journal;
-everything else is in the object store for good. Where the journal lies outside the store, a write-behind drains it into
-the object store and never blocks a build.
+`Store` is a `Backend` (journal, object store, keys) that also opens sessions. The journal acknowledges a turn; the
+object store keeps everything for good. If the journal lies outside the store, a write-behind drains it into the object
+store and never blocks a build.
 
 Raises `ReferenceNotFound`, `Damaged`, `InputError`, `StoreError`.
 """
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 KeptT = TypeVar("KeptT")
 CARDS_FILE = "cards.sqlite"
-"""The index of context cards, beside the journal."""
+"""File name of the index of context cards, in the journal's folder."""
 CLOSE_SECONDS = 5.0
 __all__ = ["JOURNAL_FOLDER", "Journal", "JournalRecord", "SessionKey", "Store", "open_store"]
 
@@ -80,19 +80,18 @@ class Store(Backend):
         derived: DerivedRows | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
-        """`now`: the clock (ISO 8601) that dates reports.
-
-        `write_behind`: the journal lies outside the store and is drained into it; `behind` are arguments of
-        `replication.write_behind.WriteBehind`. `folder` is the journal's, `cards` as in `open_store`; `own_cards`
-        where they are by default, and `derived` what is derived from sessions, where that is not the folder."""
+        """Compose a store from its parts. `now` is the clock (ISO 8601) that dates reports. `write_behind` means that
+        the journal lies outside the store and is drained into it, with the arguments `behind` of
+        `replication.write_behind.WriteBehind`. `folder` is the journal's folder; `cards` is as in `open_store` and
+        `own_cards` its default; `derived` keeps derived data if not in `folder`."""
         super().__init__(journal, objects, keys, patience=patience, folder=folder, derived=derived)
         self.uri = uri
         self.now = now
         self.unreached: list[Finding] = []
-        """What the last call of `sessions`, `address`, `manifest` or `compaction` could not reach."""
+        """Findings about objects out of reach in the last call of `sessions`, `address`, `manifest` or `compaction`."""
         self._own_cards = own_cards or ("memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}")
         self.cards_uri: str = self._own_cards if cards is None else cards
-        """Where this store's context cards are, whether or not they are kept up."""
+        """URI of this store's context cards, whether or not this process keeps them up to date."""
         self._cards: StoreCards | None = None
         self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
@@ -102,7 +101,7 @@ class Store(Backend):
             erasures=self.erasures,
             sessions=self,
         )
-        """How sessions of this store ask the object store without waiting for a dead one."""
+        """Lookup through which sessions query the object store without waiting for one that does not answer."""
         self._earlier: EarlierSessions | None = None
         self._kept: dict[type, object] = {}
         if write_behind:
@@ -115,13 +114,13 @@ class Store(Backend):
         self._addressed = AddressLookup(journal, keys, self.write_behind, self.unreached)
 
     def profiles(self, name: str, *, tenant: str = "default") -> ProfileVersions:
-        """The committed versions of a profile."""
+        """Return the committed versions of a profile."""
         from ctxsteward.store.profiles.versions import ProfileVersions
 
         return ProfileVersions(self, name, checked_name("tenant", tenant))
 
     def earlier_sessions(self) -> EarlierSessions:
-        """What principals said in the sessions of this store, for those that ask (`memory`)."""
+        """Return the search in earlier sessions of a person, for sessions opened with `memory`."""
         if self._earlier is None:
             from .recall.earlier_sessions import EarlierSessions
 
@@ -139,12 +138,12 @@ class Store(Backend):
         counter: Counter | None = None,
         memory: MemoryScope | None = None,
     ) -> Session:
-        """Open a session for writing, or create it. `system` and `tools` are the application's own, and trusted.
+        """Open a session for writing, or create it. `system` and `tools` come from the application and are trusted.
 
-        With ``memory="principal"`` its user turns are searched in what their principal said in earlier sessions.
+        With ``memory="principal"`` each user turn also searches the earlier sessions of the principal who says it.
 
-        A session keeps the profile it was created with. Where the journal lies outside the store, this machine becomes
-        the session's owner; a store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
+        A session keeps the profile it was created with. If the journal lies outside the store, this machine becomes the
+        session's owner; an object store that does not answer is a finding. Raises `StoreError`, `InvalidMessage`.
         """
         key = SessionKey(checked_name("tenant", tenant), checked_name("session", id))
         check_argument("counter", counter, Counter, "pass Counter(load_tokenizer('o200k_base'))", optional=True)
@@ -155,7 +154,7 @@ class Store(Backend):
         open_log(session.replica, head, self._draw_nonce, self.fact_lookup)
         session.findings.extend((*self.findings, *findings))
         for listener in self.appended:
-            listener(key)  # others may have written to it meanwhile
+            listener(key)  # other processes may have written to the session meanwhile
         return session
 
     def chat(
@@ -166,18 +165,18 @@ class Store(Backend):
         system: str | Sequence[str | Wire] | None = (),
         **options: Unpack[ChatOptions],
     ) -> Chat:
-        """Open a session for the loop of an application that calls a model itself; see `integrations.chat`.
+        """Open a session for an application's own loop of model calls; see `integrations.chat`.
 
-        `tools`, `tenant`, `profile` and `memory` are as in `session`; `principal` is who its user messages
-        are by. `provider` is chosen by the model where none is named. Chats of one model and the same `budgets`
-        (default: scaled to the model's window) share a builder; `builder` takes its place.
+        `tools`, `tenant`, `profile` and `memory` are as in `session`; `principal` is the author of the user messages.
+        The model decides `provider` unless it is named. Chats with the same model and `budgets` (default: scaled to the
+        model's window) share a builder, unless `builder` is given.
         """
         from .integrations.chat import open_chat
 
         return open_chat(self, id, model=model, system=system, **options)
 
     def kept(self, kind: type[KeptT]) -> KeptT:
-        """Return the one object of this class that is kept beside the store while it is open."""
+        """Return the store's only instance of this class; the first call makes it."""
         with self._keeping:
             if kind not in self._kept:
                 self._kept[kind] = kind()
@@ -187,7 +186,7 @@ class Store(Backend):
         return f"<Store {self.uri}>"
 
     def at(self, tenant: str, id: str, position: int | None = None) -> Session:
-        """A session as it was at a log position (default: as it is now), for reading only: it moves to no machine."""
+        """Open a session for reading as it was at a log position (default: now). Its owner stays the same."""
         key = SessionKey(tenant, id)
         self._readable(key, position)
         session = self._session(key, None)
@@ -195,7 +194,7 @@ class Store(Backend):
         return session
 
     def _claim(self, key: SessionKey) -> list[Finding]:
-        """Before a session is written to: check the keys, and become its owner; findings say what could not be done."""
+        """Check the keys, or become the session's owner, before a write; return findings about steps that failed."""
         if self.write_behind is None:
             self.check_keys(key.tenant, write=True)
             return []
@@ -217,7 +216,7 @@ class Store(Backend):
         apply_tombstones(self, tenant, thorough=True)
 
     def replay(self, key: SessionKey, length: int) -> None:
-        """Read this much of a log into a session, with what is here alone."""
+        """Read a log up to position `length` from the journal alone; raise an error if that is impossible."""
         log = Log(self.journal, key, self.keys.address_key(key.tenant))
         SessionLogView(log).load(length)
 
@@ -235,7 +234,7 @@ class Store(Backend):
         return self.write_behind is not None and self.write_behind.is_stored(key)
 
     def sessions(self, *, tenant: str = "default") -> list[str]:
-        """Ids of the tenant's sessions, here and in the object store; `unreached` says which could not be named."""
+        """Return the ids of the tenant's sessions, here and in the object store; `unreached` tells what is missing."""
         here = self.journal.sessions(tenant)
         if self.write_behind is None:
             return here
@@ -244,24 +243,24 @@ class Store(Backend):
         return sorted({*here, *stored.names})
 
     def address(self, text: str, *, tenant: str = "default", session: str | None = None) -> str:
-        """The whole address that these leading digits (8 and more) name; the text itself where they name none.
+        """Return the whole address that begins with these digits (at least 8), or the text itself if no address does.
 
-        What is not known here is looked for in the object store: in all sessions of the tenant, or in `session` alone.
-        Raises `InputError` where they name several.
+        Addresses unknown here are searched in the object store: in all sessions of the tenant, or in `session` alone.
+        Raises `InputError` if several addresses begin so.
         """
         return self._addressed.whole(text, tenant, session)
 
     def manifest(self, address: str, *, tenant: str = "default", session: str | None = None) -> dict[str, Any]:
-        """The manifest of a built envelope, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
+        """Return the manifest of a built envelope, found as in `address`; raise `ReferenceNotFound` or `Damaged`."""
         return self._addressed.manifest(address, tenant, session)
 
     def compaction(self, address: str, *, tenant: str = "default", session: str | None = None) -> WindowCompacted:
-        """The compaction with this address, looked for as in `address`; raises `ReferenceNotFound`, `Damaged`."""
+        """Return the compaction with this address, found as in `address`; raise `ReferenceNotFound` or `Damaged`."""
         return self._addressed.compaction(address, tenant, session)
 
     def report(self, address: str, *, tenant: str = "default", session: str | None = None) -> CompressionReport:
-        """The report with this address, of any section: from here, else the object that the address names in the object
-        store, else from the sessions there, as in `address`.
+        """Return the report with this address, of any section. It is read from the journal, else from the object that
+        the address names in the object store, else from the sessions there, as in `address`.
 
         Raises `ReferenceNotFound`, `Damaged`, `Erased`.
         """
@@ -275,12 +274,12 @@ class Store(Backend):
         *,
         maker: CardMaker | None = None,
     ) -> StoreCards:
-        """Keep an index of context cards up with the sessions, in threads of their own; an append never waits for it.
+        """Keep an index of context cards up to date with the sessions, in background threads. No append waits for it.
 
-        `index` is where they go, a URI as `cards.open_cards` takes it or an index of yours (default: `cards_uri`);
-        `maker` how they are made (default: `cards.card_maker()`). What was appended before is caught up with, also
-        after a kill. Ends with the store, as what is forgotten leaves the index; called again without arguments it is
-        the same. Raises `InputError`, `StoreError`.
+        `index` is a URI as `cards.open_cards` takes it, or your own index (default: `cards_uri`); `maker` makes the
+        cards (default: `cards.card_maker()`). Earlier messages are carded too, also after a kill; forgotten ones leave
+        the index. It ends with the store; a second call without arguments returns the same. Raises `InputError`,
+        `StoreError`.
         """
         with self._keeping:
             if self._cards is None or self._cards.closed:
@@ -292,12 +291,12 @@ class Store(Backend):
             return self._cards
 
     def card_uris(self) -> tuple[str, ...]:
-        """Where this store has cards, or may have: `cards_uri`, and what lies beside the journal in any case."""
+        """Return the URIs at which this store may have cards: `cards_uri`, and the default beside the journal."""
         return tuple(dict.fromkeys((self.cards_uri, self._own_cards)))
 
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
-        """Its erasers, those of its indexes of context cards that are not open in this process, and of summaries that
-        are made beside its sessions."""
+        """Return this store's erasers, those of card indexes that are closed in this process, and those of summaries
+        that are made ahead for its sessions."""
         from .cards import erasers_of_closed_indexes
         from .compaction.ahead import erasers_of
 
@@ -306,15 +305,15 @@ class Store(Backend):
     # -- the write-behind ---------------------------------------------------------------------------------------
 
     def flush(self, timeout_seconds: float) -> bool:
-        """Wait until all that was acknowledged is in the object store; False where something still waits."""
+        """Wait until the object store has everything acknowledged; return False if something still waits."""
         return self.write_behind is None or self.write_behind.flush(timeout_seconds)
 
     def write_behind_status(self) -> WriteBehindStatus | None:
-        """What waits for the object store, and why; None where the journal lies in the store."""
+        """Return how much waits for the object store and why, or None if the journal lies in the store."""
         return None if self.write_behind is None else self.write_behind.status()
 
     def close(self, *, flush_seconds: float = CLOSE_SECONDS) -> None:
-        """Give what waits some time to be carded and to reach the object store; what does not waits in the journal."""
+        """Close the store, after some time for cards and draining; whatever is unfinished then stays in the journal."""
         if self._cards is not None:
             self._cards.close(flush_seconds)
         if self.write_behind is not None:
@@ -330,7 +329,7 @@ class Store(Backend):
 
 
 def utc_now() -> str:
-    """The time, as reports have it."""
+    """Return the current time in the format of reports."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -346,13 +345,12 @@ def open_store(
     """Open ``file:PATH`` or a `Path` (made if missing), ``s3://BUCKET/PREFIX`` (see `s3_location`),
     ``postgresql://USER@HOST/DATABASE`` (see `postgres_database`; it needs `keys`) or ``memory:``.
 
-    `journal` is the folder of the local journal (default: inside a ``file:`` store, else ``.ctxsteward/journal``);
-    outside the store it is drained into it in the background, and a message is refused with `Backpressure` while
-    `queue_bytes` wait. `keys` is where tenants' keys come from: by default files in the store's folder, or in the
-    journal's where the store is no folder. `cards` names the index of context cards, ``sqlite:PATH`` or
-    ``postgresql://…`` (default: ``cards.sqlite`` beside the journal, or the store's own database); `Store.cards` keeps
-    it up. `now` dates compression reports, where the builder has no clock of its own. Raises `InputError`,
-    `StoreError`.
+    `journal` is the folder of the local journal (default: inside a ``file:`` store, else ``.ctxsteward/journal``). A
+    journal outside the store is drained into it in the background, and a message is refused with `Backpressure` while
+    `queue_bytes` wait. `keys` supplies the tenants' keys (default: files in the store's folder, or in the journal's if
+    the store is no folder). `cards` names the index of context cards, ``sqlite:PATH`` or ``postgresql://…`` (default:
+    ``cards.sqlite`` beside the journal, or the store's own database); `Store.cards` keeps it up to date. `now` dates
+    compaction reports if the builder has no clock of its own. Raises `InputError`, `StoreError`.
     """
     check_argument("cards", cards, str, "pass a URI: sqlite:PATH or postgresql://USER@HOST/DATABASE", optional=True)
     parts = open_location(uri, journal=journal, keys=keys, queue_bytes=queue_bytes)

@@ -1,4 +1,4 @@
-"""Doubles, shipped for our tests and for those of our users: small, honest, deterministic.
+"""Deterministic test doubles, for this project's tests and for those of its users.
 
 >>> CharTokenizer().count("four")
 4
@@ -24,7 +24,7 @@ __all__ = ["CharTokenizer", "FirstLine", "WordOverlap", "memory_store"]
 
 
 class CharTokenizer:
-    """Counts characters, so that a reader can do the arithmetic."""
+    """A tokenizer that counts characters, so that a reader can do the arithmetic."""
 
     name = "chars"
 
@@ -33,13 +33,13 @@ class CharTokenizer:
 
 
 def memory_store(nonce: str = "000000000", key: bytes = b"k" * 32) -> Store:
-    """A `memory:` store whose nonce and keys are the same in every run."""
+    """Return a `memory:` store with the same nonce and keys in every run."""
     keys = memory_keys(lambda size: key[:size])
     return Store(MemoryJournal(), MemoryObjects(), keys, uri="memory:", draw_nonce=lambda: nonce)
 
 
 class FirstLine:
-    """A summarizer: the first line of every message, newest first until the budget is spent."""
+    """A summarizer that takes the first line of each message, newest first, until the budget is spent."""
 
     def __call__(self, source: SummarizerInput, *, budget_tokens: int) -> Summary:
         bullets: list[Bullet] = []
@@ -56,7 +56,7 @@ class FirstLine:
 
 
 class WordOverlap:
-    """A selector: originals that share words with the query, most first."""
+    """A selector that ranks originals by the number of words they share with the query."""
 
     def __call__(self, request: SelectionRequest) -> Sequence[ScoredOriginal]:
         wanted = set(request.query.text.lower().split())
@@ -68,7 +68,7 @@ class WordOverlap:
 
 
 class HashEmbedder:
-    """Words into buckets by their checksum, as a unit vector: texts that share words are near each other."""
+    """An embedder that counts words in buckets by checksum, as a unit vector: texts that share words are close."""
 
     def __init__(self, dimensions: int = 16, name: str = "hash") -> None:
         self.dimensions = dimensions

@@ -183,6 +183,17 @@ class WindowExceeded(ContextError):
         )
 
 
+class RulesNotVisible(ContextError):
+    """A request does not show rules that stand, and the builder requires them."""
+
+    def __init__(self, refs: list[str]) -> None:
+        self.refs: list[str] = refs
+        super().__init__(
+            f"the request does not show {len(refs)} standing rules: {', '.join(refs[:10])}; raise "
+            "`budgets.dynamic_tokens`, pin these messages while they are in the window, or put the rules in the profile"
+        )
+
+
 class TokenizerUnavailable(ContextError):
     """The rank files are missing or differ from the published ones."""
 

@@ -201,6 +201,25 @@ class ResumableReader(ReplacementReader, Protocol):
         """Take up a state; False, and nothing is changed, where other rules than its own have made it."""
 
 
+class RuleReading(NamedTuple):
+    """What a user's message does with rules."""
+
+    stated: tuple[str, ...] = ()
+    """Rules that it states, in the user's own words."""
+    may_lift: bool = False
+    """Whether it may lift an earlier one: `RuleReader.lifts` says which."""
+
+
+class RuleReader(Protocol):
+    """Reads users' messages for rules that last."""
+
+    def read(self, text: str) -> RuleReading:
+        """Read one message of a user."""
+
+    def lifts(self, rule: str, text: str) -> bool:
+        """Return whether a later message of the same user, which may lift rules, lifts this one."""
+
+
 class Summarizer(Protocol):
     """Shorten originals into cited bullets within `budget_tokens`."""
 

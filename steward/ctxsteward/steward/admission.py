@@ -8,8 +8,7 @@ The ledger judges every draft here; a night passes the policy of its settings.
     tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
                    (`is_repair`) without an argument that nobody declared; else a person decides. What was done in more
                    runs that failed is demoted
-    environment    tools showed it in runs of three tasks that had asked for it; where only tools speak of it, a person
-                   decides
+    environment    tools said it in runs of three tasks, and a person decides
     policy, persona   a person, always
     text of tools and of the assistant   never by itself
     what an internal tool denied in the same talk   never by itself
@@ -263,7 +262,8 @@ def by_support(
     if gate == "fix":
         return _fix(backing, policy, advice)
     if gate == "seen":
-        return _seen(backing, policy)
+        enough = backing.tasks >= policy.independent_principals
+        return RecordStanding("vetted", ("needs_person",)) if enough else RecordStanding("candidate", ("needs_tasks",))
     if backing.from_tool:
         return RecordStanding("candidate", ("tool_text",))
     if not backing.said:
@@ -302,14 +302,6 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> R
     if is_repair(trigger, action, policy.reading_tools, policy.tool_arguments):
         return RecordStanding("active", ("fix_worked",))
     return RecordStanding("vetted", ("needs_person", *hint))
-
-
-def _seen(backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:
-    if backing.asked >= policy.independent_principals:
-        return RecordStanding("active", ("seen_in_tasks",))
-    if backing.tasks >= policy.independent_principals:
-        return RecordStanding("vetted", ("needs_person",))
-    return RecordStanding("candidate", ("needs_tasks",))
 
 
 def settle_contests(

@@ -1,9 +1,9 @@
-"""What a text demands, clause by clause: what about, for or against, how strongly, under which condition.
+"""The clauses of a text: for each its content, for or against, the strength of the demand, condition or not.
 
-The drift checks of the steward compare rules by it. A clause's sign is the product of its operators' signs, so "must
-not refuse" is for, "never" and "refrain from" are against. A condition ("unless …", "if … not") is a clause of its own
-with its own sign. "Never A without B" and "A only with B" say the same with both signs turned round: `agree` takes that
-for equal.
+The drift checks of the steward compare rules clause by clause. A clause's sign is the product of its operators' signs,
+so "must not refuse" is for, and "never" and "refrain from" are against. A condition ("unless …", "if … not") is a
+clause with its own sign. "Never A without B" and "A only with B" mean the same with both signs reversed, so `agree`
+treats them as equal.
 
 Content is compared as a set: stems in English, character pairs in Chinese.
 Source: hand-made rules after the reading of negation scope in Morante and Daelemans 2009 (cue, then scope to the end
@@ -24,7 +24,7 @@ from .operators import PREFIXES, Opens, Operator, Token, sentences_of, tokens
 from .words import lists, term_stem
 
 _NEAR = 3
-"""An operator this many tokens behind a comma begins a new clause."""
+"""A comma begins a new clause if an operator follows within this many tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,24 +32,24 @@ class Clause:
     """One demand or one condition."""
 
     sentence: str
-    """The sentence that it is part of."""
+    """The sentence that contains the clause."""
     content: frozenset[str]
     sign: Literal[1, -1]
     modality: Modality | None
-    """As the words have it; None: said plainly."""
+    """Modality of the first operator that has one; None for a plain statement."""
     condition: bool
     order: bool
-    """A condition of time: "before …", "until …"."""
+    """Whether the clause is a condition of time: "before …", "until …"."""
     only: bool
     spoken: frozenset[str]
-    """The keys of all its tokens."""
+    """Keys of all tokens of the clause."""
     waived: bool
-    """A demand that is taken back: "need not", "no … is required", 无需."""
+    """Whether the clause takes a demand back: "need not", "no … is required", 无需."""
 
 
 @lru_cache(maxsize=1 << 13)
 def clauses(text: str) -> tuple[Clause, ...]:
-    """The clauses of a text that say anything."""
+    """Return the clauses of a text that have content."""
     return tuple(clause for sentence in sentences_of(text) for clause in _clauses(sentence))
 
 
@@ -77,7 +77,7 @@ _PRONOUNS = ("it", "them", "this", "these", "so")
 
 
 def sign_of(part: Sequence[Token]) -> Literal[1, -1]:
-    """For (1) or against (-1); "neither … nor" counts once."""
+    """Return 1 for a clause that is for its content, -1 for one against it. "Neither … nor" counts once."""
     sign: Literal[1, -1] = 1
     negated = False
     for token in part:
@@ -110,7 +110,7 @@ def _modality(part: Sequence[Token]) -> Modality | None:
 
 
 def _parts(sentence: Sequence[Token]) -> Iterator[tuple[list[Token], Opens]]:
-    """The sentence cut into clauses, each with what made it a condition."""
+    """Cut the sentence into clauses. Yield each with the kind of condition it is, or ""."""
     cut = _ClauseSpan()
     for index, token in enumerate(sentence):
         opens: Opens = token.operator.opens if token.operator else ""
@@ -118,12 +118,12 @@ def _parts(sentence: Sequence[Token]) -> Iterator[tuple[list[Token], Opens]]:
             yield from cut.close(token, opens)
         cut.take(token)
         if token.key in _PRONOUNS and index and sentence[index - 1].operator and cut.before:
-            yield from cut.referred()  # "if it harms anybody, refuse it": the refusal is of what the condition says
+            yield from cut.referred()  # "if it harms anybody, refuse it": the condition is what is refused
     yield from cut.close(None, "")
 
 
 class _ClauseSpan:
-    """The clause that is being read, and the condition that stands before it."""
+    """The clause being read, and the condition before it."""
 
     def __init__(self) -> None:
         self.part: list[Token] = []
@@ -139,12 +139,12 @@ class _ClauseSpan:
             self.part.append(token)
 
     def close(self, ending: Token | None, opens: Opens) -> Iterator[tuple[list[Token], Opens]]:
-        """End the clause before this token; `opens` says what the next one is."""
+        """End the clause before the token `ending`; `opens` is the kind of condition that the next clause is."""
         closed: Opens = "past" if opens == "past" else self.opened
         empty = not any(each.kind in ("word", "figure") for each in self.part)
         soft = ending is not None and ending.kind == "soft"
         if empty and not closed and (opens or (soft and all(each.kind == "operator" for each in self.part))):
-            self._carried += self.part  # "不得在未经同意的情况下保存": the negation is for what follows the condition
+            self._carried += self.part  # "不得在未经同意的情况下保存": the negation is for the text after the condition
         else:
             yield self.part, closed
         self.before = self.part if closed and not empty else None
@@ -154,7 +154,7 @@ class _ClauseSpan:
         self._carried = self._carried if self.opened else []
 
     def referred(self) -> Iterator[tuple[list[Token], Opens]]:
-        """What the clause says of the condition before it, as a clause of its own."""
+        """Yield the clause with the content of the condition before it, to which its pronoun refers."""
         yield [*self.part, *(token for token in self.before or () if token.kind != "operator")], ""
         self.part, self.before = [], None
 
@@ -168,7 +168,7 @@ def _ends(sentence: Sequence[Token], index: int, cut: _ClauseSpan) -> bool:
     if token.key in ("and", "or", "或", "和", "且", "并"):
         return _operator_near(sentence, index + 1, 2)
     if token.operator is not None and (token.operator.modality == "must_not" or token.key in ("never", "always")):
-        return _demanded(cut.part)  # a second demand without a mark between
+        return _demanded(cut.part)  # a second demand without punctuation before it
     demands = token.operator is not None and token.operator.modality is not None and not token.key.isascii()
     return bool(cut.opened and cut.part and demands)  # 未经同意不得 …: no comma between
 
@@ -178,15 +178,15 @@ def _weighs(operator: Operator) -> bool:
 
 
 def _demanded(part: Sequence[Token]) -> bool:
-    """Whether a clause has demanded something already: an operator, and content behind it."""
+    """Return whether a clause already has a demand: an operator with content after it."""
     demands = (index for index, token in enumerate(part) if token.operator and _weighs(token.operator))
     first = next(demands, len(part))
     return any(token.kind == "word" for token in part[first:])
 
 
 def _begins(sentence: Sequence[Token], index: int, cut: _ClauseSpan) -> bool:
-    """Whether a new clause begins behind this comma."""
-    if sentence[index].key == "，":  # a topic set off by a comma is a part of what is said of it
+    """Return whether a new clause begins after this comma."""
+    if sentence[index].key == "，":  # a topic set off by a comma belongs to the clause about it
         topic = bool(cut.part) and cut.part[0].key in _TOPICS
         return not topic and any(token.operator is not None for token in cut.part)
     following = sentence[index + 1] if index + 1 < len(sentence) else None
@@ -216,14 +216,14 @@ def _content(part: Sequence[Token]) -> frozenset[str]:
 
 
 def likeness(one: Clause, other: Clause) -> float:
-    """Shared content / all content of both, 0..1; a word and its opposite by prefix are one."""
+    """Return shared content / all content of both, 0..1. A word and its opposite by prefix count as one shared word."""
     turned = len(_turned(one, other))
     shared = len(one.content & other.content) + turned
     return shared / (len(one.content | other.content) - turned)
 
 
 def agree(pairs: Sequence[tuple[Clause, Clause]]) -> bool:
-    """Whether aligned clauses of two sentences say the same, for and against."""
+    """Return whether the aligned clauses of two sentences mean the same, for and against."""
     differing = [(one, other) for one, other in pairs if _differ(one, other)]
     if not differing or all(_twice_denied(one, other) or _twice_denied(other, one) for one, other in differing):
         return True
@@ -231,18 +231,18 @@ def agree(pairs: Sequence[tuple[Clause, Clause]]) -> bool:
         return False
     exchanged = all(one.condition != other.condition for one, other in differing)
     if any(one.order or other.order for one, other in differing):
-        return exchanged  # "A before B" is "not B before A", never "not A before B"
+        return exchanged  # "A before B" equals "not B before A", never "not A before B"
     mixed = any(one.condition or other.condition for one, other in differing)
     return mixed and any(not (one.condition and other.condition) for one, other in differing)
 
 
 def _differ(one: Clause, other: Clause) -> bool:
-    """Whether two clauses have different signs, "unread" taken for "not read"."""
+    """Return whether two clauses have different signs. "Unread" counts as "not read"."""
     return (one.sign != other.sign) != bool(len(_turned(one, other)) % 2)
 
 
 def _turned(one: Clause, other: Clause) -> list[str]:
-    """Words of one clause whose opposite by prefix stands in the other."""
+    """Return words of one clause whose opposite by prefix is in the other clause."""
     apart = one.content ^ other.content
     return [word for word in apart if any(_without(word, prefix) in apart for prefix in PREFIXES)]
 
@@ -252,7 +252,7 @@ def _without(word: str, prefix: str) -> str | None:
 
 
 def _twice_denied(one: Clause, other: Clause) -> bool:
-    """Whether `other` says by two negations what `one` says by none: "cite", "never answer without citing"."""
+    """Return whether `other` says by two negations what `one` says by none: "cite", "never answer without citing"."""
     if one.sign < 0 or not (one.only or other.condition):
         return False
     around = clauses(other.sentence)

@@ -1,9 +1,9 @@
-"""The figures of a sentence: number, unit and bound, in one form whatever the spelling.
+"""The figures of a sentence: number, unit and bound, in one form for all spellings.
 
-Drift checks compare rules by them. Unlike a `values.Value`, a figure is converted to one unit and has no place.
+Drift checks compare rules by their figures. Unlike a `values.Value`, a figure has a converted unit and no offsets.
 
 ``1,000`` is ``1000`` is "one thousand"; ``24 hours`` is ``1 day``; ``9 am`` is ``09:00``; 三十天 is 30 天. A bound says
-whether the figure is the most or the least: "at most 5" and "at least 5" differ.
+whether the figure is a maximum or a minimum: "at most 5" and "at least 5" differ.
 
 >>> figures("Refund within thirty days, at most $1,200.") == figures("refund within 30 days, no more than 1200 dollars")
 True
@@ -23,7 +23,7 @@ Bound = Literal["", "upper", "lower"]
 
 
 class Figure(NamedTuple):
-    """One number and what it counts."""
+    """One number, the unit that it counts, and whether it is a bound."""
 
     number: str
     unit: str
@@ -33,7 +33,7 @@ class Figure(NamedTuple):
 _SECONDS = {"ms": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
 _MONTHS = {"month": 1.0, "year": 12.0}
 MEASURED = frozenset(("seconds", "months", *CURRENCIES.values()))
-"""Units of times and sums, in their one form."""
+"""Units of times and sums, after conversion."""
 _MONTH_NAMES = {
     name: month
     for month, names in enumerate(
@@ -73,7 +73,7 @@ _ZH_NUMERAL = re.compile(r"(?<![\u3400-\u9fff])?[零〇一二两三四五六七�
 _SCALES = {"k": 1e3, "m": 1e6, "million": 1e6, "thousand": 1e3, "万": 1e4, "千": 1e3, "百万": 1e6, "亿": 1e8}
 _ZH_MEASURES = frozenset("句字步种章段层级家单笔封组批班则道题门名株支")
 _TIMES = re.compile(r"(?<!at )\b(once|twice)\b(?=\s*(?:$|[.,;:!?)。]|(?:per|every|each|for|and|in|an?|only|more)\b))")
-"""Not "once the order is paid", not "at once"."""
+"""Matches "once" and "twice" as counts, but not in "once the order is paid" or "at once"."""
 _REACH_CHARS = 24
 _CLAUSE_CHARS = 120
 _NEGATED = re.compile(r"\b(?:not|never|no|cannot)\b|n't\b|不|勿|别|禁止")
@@ -81,7 +81,7 @@ _NEGATED = re.compile(r"\b(?:not|never|no|cannot)\b|n't\b|不|勿|别|禁止")
 
 @lru_cache(maxsize=1 << 14)
 def figures(text: str) -> tuple[Figure, ...]:
-    """The figures of a text, in order."""
+    """Return the figures of a text, in order."""
     form = _normal(text)
     placed: list[tuple[int, Figure]] = []
     form = _taken(form, _DATE, placed, _date)
@@ -94,7 +94,7 @@ def figures(text: str) -> tuple[Figure, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def without_figures(text: str) -> str:
-    """The text in its plain form with 0 for each figure, its unit, and the bound said right before or behind it."""
+    """Return the plain form of a text with 0 for each figure, its unit, and the bound directly before or after it."""
     form = _normal(text)
     for pattern in (_DATE, _CLOCK):
         form = pattern.sub(" ", form)
@@ -112,17 +112,17 @@ def without_figures(text: str) -> str:
 
 
 def changed_figure(before: str, after: str) -> tuple[Figure | None, Figure | None] | None:
-    """The first figure that went, and what stands for it; None where the same figures stand in both."""
+    """Return the first figure that is missing after the change and the first new one; None if the figures are equal."""
     old, new = figures(before), figures(after)
     if old == new:
         return None
     gone, come = Counter(old) - Counter(new), Counter(new) - Counter(old)
-    for figure in list(gone):  # a thing counted right behind the figure in one text, and further on in the other
+    for figure in list(gone):  # the unit follows the number directly in one text, and further on in the other
         twin = next((o for o in come if o.number == figure.number and (o.unit == "") != (figure.unit == "")), None)
         if twin is not None and not {twin.unit, figure.unit} & MEASURED:
             shared = min(gone[figure], come[twin])
             gone, come = gone - Counter({figure: shared}), come - Counter({twin: shared})
-    for figure in list(gone):  # a bound said in one text and not in the other is wording; one turned round is not
+    for figure in list(gone):  # a bound in only one of the texts is a matter of wording; a reversed bound is not
         twin = next((other for other in come if other[:2] == figure[:2] and "" in (other.bound, figure.bound)), None)
         if twin is not None:
             shared = min(gone[figure], come[twin])
@@ -133,7 +133,7 @@ def changed_figure(before: str, after: str) -> tuple[Figure | None, Figure | Non
 
 
 def figure_text(figure: Figure | None) -> str | None:
-    """A figure in words."""
+    """Return a figure in words, or None for None."""
     if figure is None:
         return None
     bound = {"": "", "upper": "at most ", "lower": "at least "}[figure.bound]
@@ -145,7 +145,7 @@ def _normal(text: str) -> str:
 
 
 def _taken(form: str, pattern: re.Pattern[str], found: list[tuple[int, Figure]], make: object) -> str:
-    """The text with what the pattern finds blanked out and noted."""
+    """Return the text with all matches of the pattern blanked, and append a figure to `found` for each."""
 
     def note(match: re.Match[str]) -> str:
         figure = make(match) if callable(make) else None
@@ -173,7 +173,7 @@ def _clock(match: re.Match[str]) -> Figure | None:
 
 
 def _digits(form: str) -> str:
-    """Numbers in words written as digits; "one" stays where it counts no unit ("one another", "no one")."""
+    """Return the text with spelled-out numbers as digits. "One" stays unless it counts a unit ("one another")."""
     form = _SPELLED.sub(lambda match: _spelled(match, form), form)
     form = re.sub(r"\bhalf an? (hour|day)\b", r"0.5 \1", form).replace("半小时", "0.5小时").replace("半天", "0.5天")
     form = _TIMES.sub(lambda match: {"once": "1 times", "twice": "2 times"}[match[1]], form)
@@ -211,7 +211,7 @@ def _zh_spelled(match: re.Match[str], form: str) -> str:
 
 
 def _measured(match: re.Match[str]) -> tuple[str, str, int]:
-    """Number and unit in one form, and where they end."""
+    """Return number and unit in one form, and the offset where they end."""
     number = float(re.sub(r"[,\s]", "", match["number"]))
     unit, stop = match["unit"] or "", match.end()
     family = ""
@@ -254,7 +254,7 @@ _AFTER = re.compile(
 
 
 def _bound(form: str, start: int, stop: int) -> Bound:
-    """The bound said right behind the figure, else the last one before it in its clause."""
+    """Return the bound directly after the figure, else the last bound before it in its clause."""
     behind = _AFTER.match(form, stop)
     if behind is not None:
         return "upper" if behind["upper"] else "lower"

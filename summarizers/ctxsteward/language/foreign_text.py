@@ -1,9 +1,9 @@
 """Foreign text: the parts of a message that are not its speaker's own words, recognised by their structure.
 
-Code, quotations and pasted text are blanked: each of their characters, line breaks apart, becomes a ``_``, so places in
-the result are places in the original. Quotation marks around one or two words stay, because they name a thing. A
-passage announced as material ("translate this:", a mail's header, ``请总结下面的内容：``) reaches to the end of the
-message. All passes are linear: what they look back or ahead at is bounded.
+Code, quotations and pasted text are blanked: each character except a line break becomes a ``_``, so offsets into the
+result are offsets into the original. Quotation marks around one or two words stay, because they name a thing. A
+passage announced as material ("translate this:", a mail's header, ``请总结下面的内容：``) extends to the end of the
+message. All passes take linear time, because their lookbehind and lookahead are bounded.
 
 >>> mask_foreign_text('He said "never do that again" and left.')
 'He said "___________________" and left.'
@@ -19,7 +19,7 @@ from .words import lists
 
 MAX_HEAD_CHARS = 6_000
 MAX_TAIL_CHARS = 2_000
-"""Only the beginning and the end of a long message are heard: what lies between was pasted."""
+"""Only this much of the beginning and the end of a long message is read. The middle is treated as pasted."""
 
 _FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _TAGGED = re.compile(r"<([A-Za-z]\w{1,19})(?:\s[^<>\n]{0,200})?>.{1,4000}?</\1>", re.DOTALL)
@@ -28,14 +28,14 @@ _LINE = _LISTS.pattern("line", re.MULTILINE)
 _QUOTED = _LISTS.pattern("quoted")
 _MARKS = '"“「『‘`'
 _NAMED = re.compile(r"\W*(?:[\w'.+#-]{1,30}(?:\s[\w'.+#-]{1,30})?|[\u3400-\u9fff·]{1,6})\W*")
-"""Short enough to name a thing rather than to quote a sentence."""
+"""A quotation short enough to be the name of a thing."""
 _HEADER = _LISTS.pattern("header", re.MULTILINE)
 _ANNOUNCED = _LISTS.pattern("announced", re.IGNORECASE)
 _SPOKEN = re.compile(r"[^\n\r]")
 
 
 def mask_foreign_text(text: str) -> str:
-    """The text with what is not the speaker's own blanked; the same length."""
+    """Return the text, at the same length, with everything blanked that is not the speaker's own."""
     if len(text) > MAX_HEAD_CHARS + MAX_TAIL_CHARS:
         middle = text[MAX_HEAD_CHARS:-MAX_TAIL_CHARS]
         text = text[:MAX_HEAD_CHARS] + _blank(middle) + text[-MAX_TAIL_CHARS:]
@@ -53,7 +53,7 @@ def mask_foreign_text(text: str) -> str:
 
 
 def _has_quotation(text: str) -> bool:
-    """Whether anything can open a quotation; an apostrophe inside a word does not."""
+    """Return whether any character can open a quotation. An apostrophe inside a word cannot."""
     for mark in _MARKS:
         if mark in text:
             return True

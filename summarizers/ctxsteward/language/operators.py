@@ -1,13 +1,13 @@
-"""A text as tokens: operators (what turns a clause round, or lends it a modality), content words, figures, marks.
+"""Tokens of a text: operators, content words, function words, figures and punctuation.
 
 `clauses`, `statement` and `figures` are built on these tokens and on the closed word classes below.
 
-An *operator* is a phrase with a sign (-1 turns its clause round), a modality it lends, and whether it opens a condition
-("unless", "without", "only if"). Phrases are found longest first. Idioms that look like an operator and are none ("no
-later than", "not only", "特别", "不同") are taken out before. The lists are `data/operators.yaml`.
+An *operator* is a phrase with a sign (-1 negates its clause), the modality that it gives the clause, and the condition
+it opens, if any ("unless", "without", "only if"). The longest phrase is found first. Idioms that only look like an
+operator ("no later than", "not only", "特别", "不同") are taken out before. The lists are `data/operators.yaml`.
 
-English is read by words, Chinese by characters. A token's `key` is what two texts are aligned by: words as their stems,
-so that "share" is "sharing" and "don't" is "do not". Reading is linear in the text.
+English is read by words, Chinese by characters. Two texts are aligned by the `key` of each token. Keys are stems, so
+"share" equals "sharing" and "don't" equals "do not". Reading is linear in the text.
 
 >>> [token.key for token in tokens("Don't share customers' e-mails.")]
 ['do', 'not', 'share', 'custom', 'e', 'mail', '.']
@@ -28,12 +28,12 @@ from ctxsteward.schemas.profile import Modality
 from .words import STOP, lists, sentences, term_stem
 
 Opens = Literal["", "if", "unless", "before", "past"]
-"""if: a condition; unless: one turned round, as "without" is; before: what must not have happened yet; past: what stood
-in front of it was a condition (之前)."""
+"""Kinds of conditions. if: a plain one; unless: a negated one, as "without" opens; before: an event that must not have
+happened yet; past: the words before the operator were the condition (之前)."""
 
 
 class Operator(NamedTuple):
-    """What a phrase does to its clause."""
+    """The effect of a phrase on its clause."""
 
     sign: Literal[1, -1] = 1
     modality: Modality | None = None
@@ -45,7 +45,7 @@ _SIGNS: dict[str, Literal[1, -1]] = {"plus": 1, "minus": -1}
 
 
 def _operators(language: str) -> dict[str, Operator]:
-    """The operators of a language, out of lists named ``language.sign.modality.opens``; later ones win."""
+    """Return the operators of a language from the lists named ``language.sign.modality.opens``; later lists win."""
     operators: dict[str, Operator] = {}
     for name in _LISTS.sections["phrases"]:
         if name.startswith(f"{language}."):
@@ -61,14 +61,14 @@ def _set(name: str) -> frozenset[str]:
 
 ENGLISH, CHINESE = _operators("en"), _operators("zh")
 ENGLISH_IDIOMS, CHINESE_IDIOMS = _LISTS.phrases("idioms"), _LISTS.phrases("zh_idioms")
-"""Idioms turn nothing round; those with a figure bound it (`UPPER`, `LOWER`). 非法 ("illegal") and 免费 ("free of
-charge") name a thing, so they are idioms."""
+"""Idioms negate nothing; those with a figure bound it (`UPPER`, `LOWER`). 非法 ("illegal") and 免费 ("free of charge")
+describe a thing, so they are idioms."""
 OPPOSITES: frozenset[frozenset[str]] = frozenset(frozenset(pair.split(":")) for pair in _LISTS.phrases("opposites"))
-"""Words of which one in the other's place, with all else as it was, turns a sentence round."""
+"""Pairs of words with opposite meaning: exchanging one for the other negates an otherwise equal sentence."""
 PREFIXES = _LISTS.words("prefixes")
-"""Prefixes that make a word its opposite."""
+"""Prefixes that turn a word into its opposite."""
 COMPARED = frozenset(_LISTS.words("compared"))
-"""Words that bound a figure with "than"; a "not" before them turns the bound and nothing else."""
+"""Words that bound a figure with "than". A "not" before them reverses the bound and nothing else."""
 ZH_COMPARED = _LISTS.words("zh_compared")
 UPPER, LOWER = _LISTS.phrases("upper"), _LISTS.phrases("lower")
 SAME: dict[str, str] = {
@@ -77,20 +77,20 @@ SAME: dict[str, str] = {
     for stems in [[term_stem(word) for word in group.split()]]
     for stemmed in stems
 }
-"""A stem and the one that stands for it: irregular forms, and verbs of rules that mean the same."""
+"""Stem to the stem that represents its class: irregular forms, and verbs of rules with the same meaning."""
 LIGHT = frozenset(map(term_stem, _LISTS.phrases("light")))
-"""Verbs and nouns that say nothing by themselves."""
+"""Verbs and nouns without content of their own."""
 EXCEPTS, SOME, ADDS = _set("excepts"), _set("some"), _set("adds")
 WIDENS = _set("widens")
-"""Words that make a permission hold for more."""
+"""Words that extend a permission to more cases."""
 WEAKER = _set("weaker")
-"""Words that make a wish of a demand."""
+"""Words that weaken a demand to a wish."""
 ONLY = _set("only")
 """Words that exclude everything else."""
 
 
 TokenKind = Literal["operator", "word", "small", "figure", "hard", "soft", "idiom"]
-"""small: a function word; hard, soft: what parts clauses, and what may."""
+"""small: a function word; hard: punctuation or a word that separates clauses; soft: punctuation that may do so."""
 
 _SMALL = (STOP | frozenset(_LISTS.words("small"))) - frozenset(_LISTS.words("not_small"))
 _ZH_SMALL = frozenset(
@@ -112,13 +112,13 @@ class Token(NamedTuple):
     kind: TokenKind
     key: str
     start: int
-    """Character offsets in the text as it was normalized."""
+    """Character offsets in the plain form of the text."""
     stop: int
     operator: Operator | None = None
 
 
 def plain(text: str) -> str:
-    """The text in one form of characters: NFKC, straight quotes, lower case."""
+    """Return the text with uniform characters: NFKC, straight quotes, lower case."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text.translate(_QUOTES)).translate(_QUOTES)
     return text.lower()
@@ -126,14 +126,14 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def sentences_of(text: str) -> tuple[str, ...]:
-    """The sentences of a text, in its plain form."""
+    """Return the sentences of a text, in plain form."""
     form = plain(text)
     return tuple(form[piece.start : piece.stop] for piece in sentences(form))
 
 
 @lru_cache(maxsize=1 << 14)
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of one sentence."""
+    """Return the tokens of one sentence."""
     raw: list[Token] = []
     form = plain(text)
     for match in _TOKEN.finditer(form):
@@ -151,18 +151,18 @@ def tokens(text: str) -> tuple[Token, ...]:
                 chinese = start > 0 and "\u3400" <= form[start - 1] <= "\u9fff"
                 raw.append(Token("soft", "，" if chinese and found != "、" else found, start, match.end()))
     if len(raw) > 1 and raw[0].key in ("no", "不") and raw[1].kind == "soft":
-        raw[0] = raw[0]._replace(kind="idiom", operator=None)  # "No, it is …" answers somebody; it turns nothing round
+        raw[0] = raw[0]._replace(kind="idiom", operator=None)  # "No, it is …" answers somebody and negates nothing
     return tuple(_unmet(_bounded(list(_english(raw)))))
 
 
 @lru_cache(maxsize=1 << 14)
 def keys_of(sentence: str) -> tuple[str, ...]:
-    """What two sentences are aligned by: the keys of all tokens but marks between clauses."""
+    """Return the keys of all tokens except punctuation between clauses. Two sentences are aligned by these."""
     return tuple(token.key for token in tokens(sentence) if token.kind not in ("hard", "soft"))
 
 
 def _unmet(found: list[Token]) -> list[Token]:
-    """Turn a "before" behind a negation into a negation: "not A before B" says what "not A without B" does."""
+    """Turn a "before" after a negation into a negation: "not A before B" means the same as "not A without B"."""
     negated = False
     for index, token in enumerate(found):
         if token.operator is None:
@@ -174,9 +174,9 @@ def _unmet(found: list[Token]) -> list[Token]:
 
 
 def _bounded(found: list[Token]) -> list[Token]:
-    """Make an idiom of a "not" before "more than": it bounds the figure and does not turn its clause round.
+    """Turn a "not" before "more than" into an idiom, because it bounds the figure and does not negate its clause.
 
-    Of "not unlogged for more than a day" it stays: bound and prefix are each turned round, and it is logged in a day.
+    In "not unlogged for more than a day" the "not" stays, because bound and prefix are both reversed: logged in a day.
     """
     for index, token in enumerate(found):
         following = found[index + 1].key if index + 1 < len(found) else ""
@@ -195,7 +195,7 @@ def _bounded(found: list[Token]) -> list[Token]:
 
 
 def _is_undone(before: Sequence[Token]) -> bool:
-    """Whether the last word that says anything is what was not done: "unlogged", "unread"."""
+    """Return whether the last content word names something that was not done: "unlogged", "unread"."""
     last = next((token for token in reversed(before) if token.kind not in ("small", "idiom")), None)
     return last is not None and last.kind == "word" and last.key.startswith("un") and len(last.key) > 4
 
@@ -227,7 +227,7 @@ _PHRASES = _by_first(ENGLISH)
 
 
 def _english(raw: list[Token]) -> Iterable[Token]:
-    """Words joined to idioms and operators; all others to content or function words."""
+    """Yield tokens with phrases joined to idioms and operators, and each other word as content or function word."""
     words = [token.key if token.kind == "word" else "\x00" for token in raw]
     index = 0
     while index < len(raw):
@@ -286,12 +286,12 @@ def _chinese(run: str, offset: int) -> list[Token]:
         hard = next((word for word in _ZH_HARD if run.startswith(word, index)), None)
         found = next((each for each in _ZH_TABLE.get(run[index], ()) if run.startswith(each[0], index)), None)
         if found is not None and found[0] == "时" and index + 1 < len(run):
-            found = None  # a part of another word
+            found = None  # here 时 is a part of another word
         if found is not None and (hard is None or len(found[0]) > len(hard)):
             phrase, operator = found
             if operator is None:
                 named = len(phrase) == 2 and phrase[0] != "不" and phrase not in ZH_COMPARED
-                made += _characters(phrase, place) if named else [_idiom(phrase, place)]  # "特别" is a word like others
+                made += _characters(phrase, place) if named else [_idiom(phrase, place)]  # "特别" is an ordinary word
             elif phrase in ("未", "不", "无", "没有") and _ATTRIBUTE.match(run, index + len(phrase)):
                 made.append(_idiom(phrase + ATTRIBUTIVE, place))
             else:
@@ -307,7 +307,7 @@ def _chinese(run: str, offset: int) -> list[Token]:
 
 
 ATTRIBUTIVE = "~"
-"""Ends the key of a negation inside an attribute (未公布的价格): it turns no clause round."""
+"""Suffix of the key of a negation inside an attribute (未公布的价格), which negates no clause."""
 _ATTRIBUTE = re.compile(r"[^的不未无]{1,4}的(?=[\u3400-\u9fff])")
 
 

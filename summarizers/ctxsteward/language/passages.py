@@ -1,11 +1,11 @@
-"""Passages: a long text in parts that are found and shown apart, cut where its own structure cuts it.
+"""Passages: the parts of a long text that are found and shown separately.
 
-A text of up to `WHOLE_CHARS` is one passage. A longer one is cut behind line breaks and at the ends of code blocks, and
-neighbours are joined while they stay within `PASSAGE_CHARS`, so that a list item or a short paragraph keeps its place
-beside what it belongs to. What is still longer than half as much again is cut behind a sentence, or behind a blank.
-Nothing is changed or left out: the passages put together are the text.
+A text of up to `WHOLE_CHARS` is one passage. A longer one is cut after line breaks and at the ends of code blocks.
+Neighbours are then joined up to `PASSAGE_CHARS`, so that a list item or a short paragraph stays with its context.
+A piece longer than 1.5 times that is cut after a sentence, or else after a blank. The passages joined are the text.
 
-`§12.4` names the fourth passage of a message, so the rule is a part of what stored references mean: it may not change.
+`§12.4` names the fourth passage of a message. Stored references rest on this rule, so it must not change.
+
 
 >>> text = "First comes the plan.\\n\\n" + "A long explanation of it. " * 80 + "\\n\\nThen the figures."
 >>> spans = passage_spans(text)
@@ -14,7 +14,7 @@ Nothing is changed or left out: the passages put together are the text.
 >>> text[spans[-1].start : spans[-1].stop].splitlines()[-1]
 'Then the figures.'
 
-Source: M. A. Hearst, TextTiling (1997), for units smaller than a document; paragraphs as they are written, not scored.
+Source: M. A. Hearst, TextTiling (1997), for units smaller than a document. We take paragraphs as written, unscored.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 WHOLE_CHARS = 1_600
-"""About 400 tokens. On ten chats of long assistant replies the evidence shown is the same at 1,200 and 1,600; at 800
-users' own messages are torn apart (`evals recall`)."""
+"""About 400 tokens. On ten chats of long assistant replies, 1,200 and 1,600 show the same evidence; 800 splits users'
+own messages (`evals recall`)."""
 PASSAGE_CHARS = 480
-"""About 110 tokens; 320 and 640 show as much."""
+"""About 110 tokens; 320 and 640 show as much evidence."""
 MAX_PASSAGES = 999
-"""Of one text; the last one takes the rest."""
+"""Most passages of one text. The last passage contains the rest of it."""
 KEPT_CHARS = 20_000
-"""The spans of texts up to this are kept for a while: a message is asked for several passages in a row."""
+"""Spans of texts up to this length are cached, because callers often read several passages of one message in a row."""
 
 _CODE = re.compile(r"```.*?(?:```[^\n]*\n?|\Z)", re.DOTALL)
 _LINE = re.compile(r"[^\n]*\n+|[^\n]+\Z")
@@ -41,14 +41,14 @@ _LONGEST = PASSAGE_CHARS * 3 // 2
 
 
 class PassageSpan(NamedTuple):
-    """Where a passage stands in its text."""
+    """Character offsets of a passage in its text."""
 
     start: int
     stop: int
 
 
 def passage_spans(text: str) -> list[PassageSpan]:
-    """The passages of a text, in order; one for a short text, none for an empty one."""
+    """Return the passages of a text, in order: one for a short text, no passage for an empty one."""
     if len(text) <= WHOLE_CHARS:
         return [PassageSpan(0, len(text))] if text else []
     return list(_kept(text)) if len(text) <= KEPT_CHARS else _joined(text)
@@ -80,7 +80,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Lines with the breaks behind them; a long one in several pieces."""
+    """Yield lines with the breaks after them. A long line is yielded in several pieces."""
     for line in _LINE.finditer(text, start, stop):
         at = line.start()
         while line.end() - at > _LONGEST:
@@ -91,7 +91,7 @@ def _lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _cut(text: str, start: int) -> int:
-    """Where the next piece of a long line ends: behind its last whole sentence, else behind a blank, else anywhere."""
+    """Return the end of the next piece of a long line: after its last sentence, else after a blank, else anywhere."""
     stop = start + PASSAGE_CHARS
     least = start + PASSAGE_CHARS // 3
     ends = [end for match in _SENTENCE_END.finditer(text, start, stop) if (end := match.end()) > least]

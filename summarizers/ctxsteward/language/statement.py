@@ -1,8 +1,8 @@
-"""A statement read once for comparison: its content words, every word it uses, its operators.
+"""A statement, read for comparison: its content words, every word it uses, its operators.
 
-The drift checks of the steward compare two statements by it. `Statement` leaves figures, their units and bounds out of
-its tokens, because `figures` compares those. Clauses with their polarity and modality are `clauses.clauses` of the same
-text. All are remembered, so a text is read once.
+The drift checks of the steward compare two statements. The tokens of a `Statement` leave out figures, their units and
+bounds, because `figures` compares those. `clauses.clauses` of the same text gives clauses with polarity and modality.
+All three are cached, so a text is read once.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from .figures import without_figures
 from .operators import EXCEPTS, LIGHT, SAME, SOME, WEAKER, Token, plain, tokens
 
 KIN = 5
-"""Letters that two forms of one word begin with."""
+"""Two stems with more than this many leading letters in common are forms of one word (`_kin`)."""
 
 
 class ContentWord(NamedTuple):
-    """One content word."""
+    """One content word of a text."""
 
     key: str
     nominal: bool
-    """It names a thing rather than says what is done."""
+    """Whether the word names a thing, and not an action."""
     place: int
-    """Its index among the text's tokens."""
+    """Index of the word among the text's tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A text as it is compared."""
+    """The parts of a text that a comparison reads."""
 
     text: str
     tokens: tuple[Token, ...]
-    """Figures, their units and bounds are left out: `figures` compares them."""
+    """Tokens without figures, their units and bounds, which `figures` compares."""
     words: tuple[ContentWord, ...]
     spoken: frozenset[str]
-    """Every word as it is written, operators as they are known, and the Chinese words of the closed classes."""
+    """Every word as written, every token by its key, and the Chinese words of the closed classes."""
 
     keys: frozenset[str]
-    """Keys of its content words."""
+    """Keys of the content words."""
     beginnings: frozenset[str]
-    """First letters of those keys: two forms of one word begin alike."""
+    """First `KIN` - 1 letters of those keys, because two forms of one word begin alike."""
 
 
 @lru_cache(maxsize=1 << 14)
 def read_statement(text: str) -> Statement:
-    """Read a text for comparison; remembered."""
+    """Read a text for comparison. The result is cached."""
     form = plain(without_figures(text))
     found = tokens(form)
     spoken = {token.key for token in found} | set(re.findall(r"[a-z]+", form))
@@ -88,17 +88,17 @@ _BEFORE_VERBS = frozenset("you we they i he she it who please and or".split())  
 
 
 def class_of(key: str) -> str:
-    """The word that stands for all that mean the same."""
+    """Return the word that represents all words of the same meaning."""
     return SAME.get(key, key)
 
 
 def is_kin_of(word: str, others: Collection[str]) -> bool:
-    """Whether a word, or another form of it, is among others."""
+    """Return whether `others` contains this word or another form of it."""
     return word in others or any(_kin(word, other) for other in others)
 
 
 def _kin(one: str, other: str) -> bool:
-    """Whether two stems are forms of one word: "cancel" and "cancellation"."""
+    """Return whether two stems are forms of one word, as "cancel" and "cancellation" are."""
     short, long = sorted((one, other), key=len)
     if not (short.isascii() and short.isalpha() and len(short) >= KIN - 1) or long.endswith(("less", "free")):
         return False
@@ -106,7 +106,7 @@ def _kin(one: str, other: str) -> bool:
 
 
 def of_oneself(sentence: str) -> bool:
-    """Whether somebody tells what they did or have, not what may or must be."""
+    """Return whether speakers report what they did or have, and not what may or must be."""
     found = read_statement(sentence)
     return bool(found.spoken & _ONESELF) and all(clause.modality is None for clause in clauses(sentence))
 

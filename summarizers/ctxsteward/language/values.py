@@ -1,12 +1,12 @@
-"""Typed values in a sentence (identifiers, numbers with units, dates, paths, addresses, names) and when two are equal.
+"""Typed values in a sentence (identifiers, numbers with units, dates, paths, addresses, names), and their equality.
 
-The summarizers and the steward's claims read values here. A value has a `kind` (`ValueKind`, a closed list), a `unit`
-(``port``, ``days``, ``$``; empty if none) and a `norm`, the form by which two mentions are the same: NFKC, case-folded,
-thousands separators and inner white space removed, spelled-out and Chinese numerals as digits. The scan starts at
-characters that a value cannot do without (a digit, ``@ / # _ .``) and reads one token there, so plain prose costs one
-search; everything is linear.
+The summarizers and the steward's claims read values with this module. A value has a `kind` (`ValueKind`, a closed
+list), a `unit` (``port``, ``days``, ``$``; empty if none) and a `norm`. Two mentions are the same if their norms are:
+NFKC, case-folded, without thousands separators and inner white space, spelled-out and Chinese numerals as digits. The
+scan starts at characters that every value has (a digit, ``@ / # _ .``) and reads one token there, so plain prose costs
+one search. All passes are linear.
 
-A unit maps to (family, scale): ``kb`` and ``mb`` keep their own family, because 40 MB is not 40 KB and nobody restates
+A unit maps to (family, scale). ``kb`` and ``mb`` are separate families, because 40 MB is not 40 KB and nobody restates
 one as the other. Chinese measure words that only count (``个``, ``人``) are families of their own.
 
 >>> [(v.kind, v.unit, v.norm) for v in typed_values("raise it from 30 to 45 days, ticket OPS-113, $1,200")]
@@ -42,7 +42,7 @@ _ZH_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
 
 
 def chinese_number(numeral: str) -> float | int:
-    """The number that a Chinese numeral spells.
+    """Return the number that a Chinese numeral spells.
 
     >>> [chinese_number(n) for n in ("四十五", "两万", "一百二十", "十")]
     [45, 20000, 120, 10]
@@ -81,11 +81,11 @@ ValueKind = Literal[
 ]
 
 DISTINCTIVE = frozenset(("url", "email", "path", "identifier", "address", "phone", "version"))
-"""Kinds of which one mention names one thing, whatever the sentence around it says."""
+"""Kinds whose mention names one thing, regardless of the sentence around it."""
 
 
 class Value(NamedTuple):
-    """A typed value and where it stands in its sentence."""
+    """A typed value and its place in its sentence."""
 
     kind: ValueKind
     unit: str
@@ -95,7 +95,7 @@ class Value(NamedTuple):
 
 
 _TRIGGER = re.compile(r"[0-9０-９@/\\#_]|\.(?=[A-Za-z0-9０-９_@/\\#.:+~$€£¥%?=&,'-])")
-"""A full stop behind which nothing of a token follows is the end of a sentence."""
+"""A full stop that no token character follows ends a sentence, and begins no value."""
 _TOKEN_CHARS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789０１２３４５６７８９_@/\\#.:+-~$€£¥%?=&"
 )
@@ -124,7 +124,7 @@ _MONTH_AFTER = re.compile(
 
 
 def normalize(text: str) -> str:
-    """The form in which two values compare: NFKC, lower case, no thousands separators, no white space."""
+    """Return the form in which two values compare: NFKC, lower case, no thousands separators, no white space."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     if "," in text:
@@ -133,7 +133,7 @@ def normalize(text: str) -> str:
 
 
 def typed_values(text: str) -> tuple[Value, ...]:
-    """The typed values of one sentence in order of their place; quoted strings included, other names not."""
+    """Return the typed values of one sentence in order. Quoted strings are names; other names are left out."""
     found: list[Value] = []
     position = 0
     while match := _TRIGGER.search(text, position):
@@ -206,7 +206,7 @@ def _with_digit(text: str, raw: str, start: int, stop: int) -> Value | None:
 
 
 def _mixed(rest: str) -> bool:
-    """Whether what follows the digits makes the token a code rather than a number with a unit."""
+    """Return whether the text after the digits makes the token a code, and not a number with a unit."""
     rest = rest.strip(".,:'-%$€£¥/+")
     return (
         bool(rest)
@@ -277,7 +277,7 @@ def _scaled(digits: str, scale: int) -> str:
 
 
 def _spelled(text: str, found: list[Value]) -> list[Value]:
-    """Codes in capitals, hyphenated codes, quoted strings."""
+    """Return codes in capitals, hyphenated codes and quoted strings that overlap no other value."""
     extra = [Value("identifier", "", m.group().lower(), *m.span()) for m in _CAPS.finditer(text)]
     if any(mark in text for mark in '`"“「『《'):
         extra += [Value("name", "", normalize(m[1]), *m.span(1)) for m in _QUOTED.finditer(text)]
@@ -285,7 +285,7 @@ def _spelled(text: str, found: list[Value]) -> list[Value]:
 
 
 def spelled_number(words: list[tuple[int, str]], index: int, text: str) -> Value | None:
-    """``forty-five days`` or ``Tuesday`` at word `index`, or None; words are (offset, lower-case word)."""
+    """Return ``forty-five days`` or ``Tuesday`` at word `index`, or None; words are (offset, lower-case word)."""
     start, word = words[index]
     if word in DATE_WORDS:
         return Value("date", "weekday", DATE_WORDS[word], start, start + len(word))
@@ -322,7 +322,7 @@ def _chinese(text: str, found: list[Value]) -> list[Value]:
 
 
 def _counts(numeral: str, family: str) -> bool:
-    """Whether a Chinese numeral before a measure word is a quantity, not an article ("一次", "一件")."""
+    """Return whether a Chinese numeral before a measure word is a quantity, and not an article ("一次", "一件")."""
     return numeral not in ("一", "半") or family not in (
         "times",
         "item",

@@ -1,29 +1,29 @@
 """Words of English and Chinese: their lists, sentences and clauses, content words, and the terms of an index.
 
-**Lists** (`lists`) are the YAML files of the folder `data`, each read when it is first asked for. A file has some of
-these sections, each a mapping from a list's name to a block of text:
+**Lists** (`lists`) are the YAML files of the folder `data`, each read on first use. A file has some of these sections,
+each a mapping from a list's name to a block of text:
 
-    words      parted by white space
-    phrases    parted by ``;``; they may hold blanks
-    classes    a class a line, its words parted by white space; the first word names the class
-    rows       a row a line, for tables that are read by their own module
+    words      separated by white space
+    phrases    separated by ``;``, because they may contain blanks
+    classes    one class per line, its words separated by white space; the first word names the class
+    rows       one row per line, for tables that are read by their own module
     patterns   regular expressions: a line is an alternative, or (`WordLists.lines`) an expression of its own
 
-``{NAME}`` in rows and patterns stands for the fragment of that name in the section `parts`. `lists.schema.json` is the
-published shape; `tests/language` holds every file to it and compiles every pattern.
+``{NAME}`` in rows and patterns is replaced by the fragment of that name in the section `parts`. `lists.schema.json` is
+the published shape; `tests/language` checks every file against it and compiles every pattern.
 
-**Sentences** (`sentences`, `clause_spans`) are character spans of the original, not copies: a bullet may only hold what
-stands in an original. English sentences end at ``. ! ?`` before white space (not after a common abbreviation), Chinese
-ones at ``。！？；``; a line of a list, a table or a code block is a sentence of its own; a line that goes on in lower
-case is the same sentence. All passes are linear in the text.
+**Sentences** (`sentences`, `clause_spans`) are character spans of the original, not copies, because a bullet may only
+contain text of an original. English sentences end at ``. ! ?`` before white space (not after a common abbreviation),
+Chinese ones at ``。！？；``. A line of a list, a table or a code block is a sentence of its own; a line that begins in
+lower case continues the sentence before it. All passes are linear in the text.
 
-**Content words** (`stem`, `bigrams`) are what a sentence is about once function words are taken away: English in lower
-case without a plural or verb ending, Chinese as character bigrams between function characters. Opposites (`CONTRASTS`)
-tell two facts with the same words apart: a staging port and a production port are never an update of each other.
+**Content words** (`stem`, `bigrams`) are the subject of a sentence, without function words: English in lower case
+without a plural or verb ending, Chinese as character bigrams between function characters. Opposites (`CONTRASTS`)
+distinguish two facts with the same words: a staging port and a production port are never an update of each other.
 
-**Index terms** (`terms`, `term_stem`) are Snowball stems of words, bigrams of scripts without blanks, identifiers whole
-and in parts. So there are two stemmers: `stem` for the words of a bullet or a claim, `term_stem` for indexes and
-drift checks.
+**Index terms** (`terms`, `term_stem`) are Snowball stems of words, bigrams of scripts without blanks, and identifiers,
+both whole and in parts. So there are two stemmers: `stem` for the words of a bullet or a claim, `term_stem` for indexes
+and drift checks.
 
 Source: M. Porter, Snowball (snowballstem.org); character bigrams for Chinese, Japanese and Korean retrieval (Nie 1996).
 """
@@ -50,28 +50,28 @@ class WordLists(NamedTuple):
     sections: dict[str, dict[str, str]]
 
     def words(self, name: str) -> tuple[str, ...]:
-        """The words of a list, in its order."""
+        """Return the words of a list, in its order."""
         return tuple(self.sections["words"][name].split())
 
     def phrases(self, name: str) -> tuple[str, ...]:
-        """The phrases of a list, in its order."""
+        """Return the phrases of a list, in its order."""
         text = " ".join(self.sections["phrases"][name].split())
         return tuple(phrase.strip() for phrase in text.split(";") if phrase.strip())
 
     def classes(self, name: str) -> tuple[tuple[str, ...], ...]:
-        """The classes of a list: words of which the first stands for all."""
+        """Return the classes of a list. The first word of a class represents all its words."""
         return tuple(tuple(line.split()) for line in self.sections["classes"][name].splitlines())
 
     def rows(self, name: str) -> tuple[str, ...]:
-        """The rows of a table, fragments filled in."""
+        """Return the rows of a table, with fragments filled in."""
         return self._filled("rows", name)
 
     def lines(self, name: str) -> tuple[str, ...]:
-        """Regular expressions, each of its own."""
+        """Return the regular expressions of a list, one per line."""
         return self._filled("patterns", name)
 
     def pattern(self, name: str, flags: int = 0) -> re.Pattern[str]:
-        """The alternatives of a list as one regular expression."""
+        """Return the alternatives of a list as one regular expression."""
         return re.compile("|".join(self.lines(name)), flags)
 
     def _filled(self, section: str, name: str) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class WordLists(NamedTuple):
 
 @lru_cache(maxsize=32)
 def lists(name: str) -> WordLists:
-    """The lists of ``data/NAME.yaml``.
+    """Read the lists of ``data/NAME.yaml``.
 
     >>> lists("words").words("stop")[:3], lists("units").classes("english")[0]
     (('a', 'an', 'the'), ('ms', 'millisecond', 'milliseconds'))
@@ -98,7 +98,7 @@ def lists(name: str) -> WordLists:
 
 @lru_cache(maxsize=16)
 def rules_digest(*packages: str) -> str:
-    """A digest of the modules and word lists of these packages: what they derived is void once it changes."""
+    """Return a digest of the modules and word lists of these packages. Data derived from them is void if it changes."""
     from importlib.resources import files
 
     digest = hashlib.sha256()
@@ -127,7 +127,7 @@ class SentenceSpan(NamedTuple):
 
 
 MAX_SENTENCE_CHARS = 600
-"""A longer run without an end mark is cut: minified data and base64 are no sentences."""
+"""A longer run without an end mark is cut, because minified data and base64 have no sentences."""
 
 _END = re.compile(
     r"(?<![.!?])[.!?]++[\"'”’)\]*_]*+(?=\s)|[。！？；]+[”’」』）]*|…{2,}|;(?=\s)|[\n\r\u2028\u2029\x0b\x0c\x85]+(?![a-z])"
@@ -138,7 +138,7 @@ _CLAUSE = _LISTS.pattern("clause")
 
 
 def sentences(text: str, start: int = 0, stop: int | None = None) -> Iterator[SentenceSpan]:
-    """Yield the sentences of ``text[start:stop]``, list markers and outer white space left out.
+    """Yield the sentences of ``text[start:stop]`` without list markers and outer white space.
 
     >>> text = "Ship it. Port 5432, e.g. for dev!\\n- 别动生产库。明天再说"
     >>> [text[piece.start:piece.stop] for piece in sentences(text)]
@@ -194,7 +194,7 @@ def clause_spans(text: str) -> list[SentenceSpan]:
 
 STOP = frozenset(_LISTS.words("stop"))
 CONTRASTS: dict[str, int] = {word: group for group, line in enumerate(_LISTS.classes("contrasts")) for word in line}
-"""A word and the number of the group of opposites that it is of."""
+"""Word to the number of its group of opposites."""
 _ZH_CONTRAST = tuple(word for word in CONTRASTS if not word.isascii())
 _ZH_STOP = _LISTS.pattern("zh_stop")
 _ZH_RUN = re.compile(r"[\u3400-\u9fff]+")
@@ -202,7 +202,7 @@ _ZH_RUN = re.compile(r"[\u3400-\u9fff]+")
 
 @lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
-    """The word without a plural or verb ending; the possessive goes first. Most words were seen before.
+    """Return the word without a possessive, plural or verb ending. Cached, because most words recur.
 
     >>> [stem(w) for w in ("ports", "refunding", "Dana's".lower(), "batches", "status")]
     ['port', 'refund', 'dana', 'batch', 'status']
@@ -218,7 +218,7 @@ def stem(word: str) -> str:
 
 
 def bigrams(text: str) -> set[str]:
-    """Character bigrams of the Chinese in a text, function characters left out."""
+    """Return the character bigrams of the Chinese in a text, without function characters."""
     found: set[str] = set()
     for run in _ZH_RUN.findall(text):
         for part in _ZH_STOP.split(run):
@@ -230,7 +230,7 @@ def bigrams(text: str) -> set[str]:
 
 
 def contrasts(words: frozenset[str], text: str) -> dict[int, set[str]]:
-    """Which opposites a sentence names, by group."""
+    """Return the opposites that a sentence names, by group."""
     named: dict[int, set[str]] = {}
     for word in words:
         group = CONTRASTS.get(word)
@@ -244,10 +244,10 @@ def contrasts(words: frozenset[str], text: str) -> dict[int, set[str]]:
 
 
 MAX_TEXT_CHARS = 100_000
-"""Of one message or query; what comes after is not indexed."""
+"""Characters of one message or query that are indexed; the rest is not."""
 MAX_TERM_CHARS = 64
 INDEX_STOP = frozenset(_LISTS.words("index_stop"))
-"""Words that no index holds."""
+"""Words that are left out of every index."""
 
 _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai and Lao, Burmese, Khmer
@@ -261,7 +261,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def terms(text: str) -> list[str]:
-    """Index terms of a text, in order, repeats included.
+    """Return the index terms of a text, in order, repeats included.
 
     >>> terms("She painted the sunrise_2022 quickly")
     ['paint', 'sunrise_2022', 'sunris', '2022', 'quick']
@@ -287,7 +287,7 @@ def terms(text: str) -> list[str]:
 
 
 def _of_name(token: str) -> Iterator[str]:
-    """A name or number, whole where it is one thing (`user_id`, `10.0.0.7`, `getOrder`), and its parts."""
+    """Yield a name or number whole if it is one thing (`user_id`, `10.0.0.7`, `getOrder`), and its parts."""
     parts = [word for part in _NAME_PART.findall(token) for word in _HUMP.split(part)]
     whole = token.lower()[:MAX_TERM_CHARS]
     if len(parts) > 1 and ("_" in token or not _joined_words(parts, token)):
@@ -299,25 +299,25 @@ def _of_name(token: str) -> Iterator[str]:
 
 
 def _joined_words(parts: list[str], token: str) -> bool:
-    """Whether it is words of a sentence with a mark between: `self-care`, `and/or`, `end.Next`."""
+    """Return whether a token is words of a sentence joined by a mark: `self-care`, `and/or`, `end.Next`."""
     return all(part.isalpha() for part in parts) and not token.isalnum()
 
 
 @lru_cache(maxsize=1 << 16)
 def snowball_stem(word: str) -> str:
-    """The Snowball stem of a lower-case English word."""
+    """Return the Snowball stem of a lower-case English word."""
     stemmed: str = _stemmer().stemWord(word)
     return stemmed
 
 
 _stemmers = threading.local()
-"""A stemmer works on itself, so each thread has its own."""
+"""One stemmer per thread, because a stemmer keeps its working state in itself."""
 
 
 def _stemmer() -> Any:
     found = getattr(_stemmers, "english", None)
     if found is None:
-        from snowballstemmer.english_stemmer import EnglishStemmer  # by name: the same stems with or without PyStemmer
+        from snowballstemmer.english_stemmer import EnglishStemmer  # by name: equal stems with and without PyStemmer
 
         found = _stemmers.english = EnglishStemmer()
     return found
@@ -325,5 +325,5 @@ def _stemmer() -> Any:
 
 @lru_cache(maxsize=1 << 16)
 def term_stem(word: str) -> str:
-    """The first index term of a word; the word itself where it has none."""
+    """Return the first index term of a word, or the word itself if it has no term."""
     return next(iter(terms(word)), word)

@@ -1,16 +1,16 @@
-"""Bullets of the extractive summarizer: how their text is quoted, which candidates there are, and which of them fit.
+"""Bullets of the extractive summarizer: quoting their text, finding candidates, and fitting them into the budget.
 
-`extraction` calls it. A bullet's text is made of verbatim pieces of its originals with ``…`` between them, on one line,
-and holds nothing that looks like a reference (``§12``): citations are structure. `quote` makes such a text from one
-original, `unsupported` finds the pieces of a text that stand in none of the given originals.
+`extraction` uses this module. A bullet's text consists of verbatim pieces of its originals with ``…`` between them, on
+one line. It contains nothing that looks like a reference (``§12``), because citations are a field of their own. `quote`
+makes such a text from one original; `unsupported` finds the pieces of a text that are in none of the given originals.
 
-Tool outputs (`tool_bullets`) give up to three candidates each. Such a bullet opens with ``NAME: `` or ``NAME
-ARGUMENTS: ``, arguments quoted from the call, then either verbatim pieces of the output or the shape template ``JSON
+A tool output (`tool_bullets`) gives up to three candidates. Such a bullet opens with ``NAME: `` or ``NAME
+ARGUMENTS: ``, arguments quoted from the call. Then follow verbatim pieces of the output, or the shape template ``JSON
 with keys a, b, c; 240 rows`` / ``N lines`` / ``table with columns a, b; N rows``, whose names occur in the output and
-whose numbers are counts. Only the head and the tail of a long output are looked at (`HEAD_CHARS`, `TAIL_CHARS`); JSON
-is parsed up to `MAX_JSON_CHARS`.
+whose numbers are counts. Of a long output only the head and the tail are read (`HEAD_CHARS`, `TAIL_CHARS`). JSON is
+parsed up to `MAX_JSON_CHARS`.
 
-Choosing: `merged` joins candidates that say the same, `fitted` takes the most valuable ones that fit the budget.
+Choosing: `merged` joins equal candidates, `fitted` takes the most valuable ones that fit the budget.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPENING = lists("cues").pattern("opening", re.IGNORECASE)
 
 
 def quote(text: str) -> str:
-    """The text on one line; line breaks and look-alikes of references become an ellipsis.
+    """Return the text on one line. Line breaks and text that looks like a reference become an ellipsis.
 
     >>> quote("see §12 and\\nthe rest")
     'see…and…the rest'
@@ -59,7 +59,7 @@ def without_opening(text: str) -> str:
 
 
 def condensed(text: str, keep: Iterable[SentenceSpan | Value], max_chars: int) -> str:
-    """Keep the clauses that hold one of the spans to keep, and their neighbours while there is room."""
+    """Keep the clauses that overlap one of the spans in `keep`, and their neighbours while there is room."""
     if len(text) <= max_chars:
         return text
     parts = clause_spans(text)
@@ -91,7 +91,7 @@ def _joined(text: str, parts: list[SentenceSpan], order: list[int], max_chars: i
 
 
 def unsupported(text: str, originals: Iterable[str]) -> tuple[str, ...]:
-    """The pieces of a bullet's text (split at the ellipsis) that stand in none of the originals.
+    """Return the pieces of a bullet's text (split at the ellipsis) that are in none of the originals.
 
     >>> unsupported("the port…is 5432", ["the port of staging is 5432"])
     ()
@@ -103,7 +103,7 @@ def unsupported(text: str, originals: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulletCandidate:
-    """A text that may become a bullet, with its worth and what it cites."""
+    """A text that may become a bullet, with its worth and citations."""
 
     text: str
     refs: tuple[str, ...]
@@ -115,16 +115,16 @@ class BulletCandidate:
     subject: frozenset[str] = frozenset()
     is_users: bool = False
     replaces: bool = False
-    """Whether it makes another statement stale: never merged into one."""
+    """Whether it makes another statement stale. It is then never merged into one that does not."""
 
 
 MAX_CITATIONS = 3
 COVERED_PENALTY = 30.0
-"""Taken off a candidate all of whose values another bullet already shows."""
+"""Deducted from a candidate if another bullet already shows all its values."""
 
 
 def ordinal(ref: str, fallback: int) -> int:
-    """The ordinal of a reference, or the position if it is not one of ours."""
+    """Return the ordinal of a reference, or `fallback` if the text is not a reference."""
     if ref[:1] == "§" and len(ref) < 12 and ref[1:].isascii() and ref[1:].isdigit():
         return int(ref[1:])
     try:
@@ -170,7 +170,7 @@ _ACTION = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutput:
-    """One result with the call that asked for it, if known."""
+    """One tool result with its call, if known."""
 
     text: str
     name: str | None
@@ -182,7 +182,7 @@ class ToolOutput:
 
 
 def tool_outputs(messages: Sequence[SourceMessage], visible: Sequence[SourceMessage]) -> list[ToolOutput]:
-    """Tool outputs with their calls; of identical ones the newest, and the newest `MAX_TOOL_OUTPUTS`."""
+    """Return the newest `MAX_TOOL_OUTPUTS` tool outputs with their calls; of identical outputs only the newest."""
     calls: dict[str, tuple[str, ToolCallPart]] = {}
     newest: dict[tuple[str, str], ToolOutput] = {}
     for index, item in enumerate((*visible, *messages)):
@@ -214,7 +214,7 @@ def _output(part: ToolResultPart, ref: str, order: int, call: tuple[str, ToolCal
 
 
 def tool_bullets(output: ToolOutput) -> list[BulletCandidate]:
-    """The shape, the errors and the identifiers of one output, best first; one to three bullets."""
+    """Return one to three bullets about an output, best first: its shape, errors and identifiers."""
     name = _short(output.name or "", MAX_NAME_CHARS) or "tool"
     text = output.text
     if len(text) > HEAD_CHARS + TAIL_CHARS:
@@ -263,7 +263,7 @@ def _json_bullets(text: str, look: str, name: str, label: str, acted: bool) -> I
 
 
 def _pairs(look: str) -> list[tuple[str, str, str]]:
-    """Key-value pairs worth showing: (key, verbatim text, value); one for each key, identifiers first."""
+    """Return the key-value pairs worth showing: (key, verbatim text, value), one per key, identifiers first."""
     found: dict[str, tuple[str, str, str]] = {}
     for match in _PAIR.finditer(look, 0, HEAD_CHARS):
         if match[1] not in found and _ID_KEY.search(match[1]):
@@ -320,7 +320,7 @@ def _plain_bullets(text: str, look: str, name: str, label: str, acted: bool) -> 
 
 
 def _salient(lines: list[str], errors: set[str]) -> tuple[SentenceReading, str] | None:
-    """The line with the most telling values, among the first and last dozen."""
+    """Return the line with the most informative values, among the first eight and last four."""
     best: tuple[float, SentenceReading, str] | None = None
     for line in lines[:8] + lines[8:][-4:]:
         line = line.strip()
@@ -334,7 +334,7 @@ def _salient(lines: list[str], errors: set[str]) -> tuple[SentenceReading, str] 
 
 
 def _columns(lines: list[str]) -> str:
-    """The header of a pipe, tab or comma table, quoted."""
+    """Return the quoted header of a table with pipes, tabs or commas, or ""."""
     head = lines[0].strip()
     for mark in ("|", "\t", ","):
         if (
@@ -354,7 +354,7 @@ def _short(line: str, limit: int) -> str:
 
 
 def merged(candidates: Iterable[BulletCandidate]) -> list[BulletCandidate]:
-    """One candidate for statements that say the same: same values and mostly the same words; all cited."""
+    """Merge candidates with the same values and mostly the same words into one that cites all their originals."""
     groups: dict[object, list[int]] = {}
     found: list[BulletCandidate] = []
     for candidate in sorted(candidates, key=lambda c: -c.worth):
@@ -381,7 +381,7 @@ def fitted(
     source: SummarizerInput,
     budget_tokens: int,
 ) -> tuple[Bullet, ...]:
-    """The best candidates that fit beside `standing` bullets; one whose values are all shown waits behind the rest."""
+    """Return the best candidates that fit beside `standing`. One whose values are all shown comes after the others."""
     shown = {norm for reading in standing for norm in reading.norms if len(norm) > 2}
     known = {(reading.norms, reading.subject) for reading in standing}
     repeated = {quote(reading.text) for reading in standing}
@@ -399,7 +399,7 @@ def fitted(
                 and candidate.values <= shown
             ):
                 if candidate.worth - COVERED_PENALTY >= FLOOR:
-                    waiting.append((candidate, COVERED_PENALTY))  # its turn comes behind all others
+                    waiting.append((candidate, COVERED_PENALTY))  # considered after all others
                 continue
         shown |= {norm for norm in candidate.values if len(norm) > 2}
         if len(candidate.text) > 8 * room:

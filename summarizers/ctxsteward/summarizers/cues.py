@@ -1,23 +1,23 @@
-"""What people do with a sentence (state a rule, decide, update, want, finish), in English and Chinese.
+"""Cues and shapes of sentences that state a rule, decide, update, wish or report an end, in English and Chinese.
 
-`salience` weighs sentences by these cues; `updates` asks whether two wishes are about the same thing.
+`salience` weighs sentences by these cues. `updates` checks with them whether two wishes are about the same thing.
 
-**Cues.** A cue is a phrase with a weight of 1 (weak: counts only with company), 2 or 3 (enough alone). ``*`` stands for
-a gap of at most `GAP_WORDS` words (English) or `GAP_CHARS` characters (Chinese); a leading ``^`` asks for the start of
-the sentence or of a clause. English phrases are found by their first word, Chinese ones by their first character, so a
-sentence without any costs one dictionary look-up a word. The lists are `data/cues.yaml` of `ctxsteward.language`.
+**Cues.** A cue is a phrase with a weight of 1 (weak: counts only with others), 2 or 3 (enough alone). ``*`` is a gap of
+at most `GAP_WORDS` words (English) or `GAP_CHARS` characters (Chinese); a leading ``^`` requires the start of the
+sentence or of a clause. English phrases are found by their first word, Chinese ones by their first character, so a
+sentence without cues costs one dictionary look-up per word. The lists are `data/cues.yaml` of `ctxsteward.language`.
 
-**Shapes.** `moods` reads the shape of a short statement instead: a topic and what it shall be ("The frame will be
-steel", 地板铺橡木), somebody who takes an option ("we'll take the corner booth"), a result ("Postgres won"), a state
-that ends a task ("the gate works again"). What it finds is a cue of its kind, so that it is weighed together with the
-words. Questions, hearsay, guesses and long sentences do nothing. Patterns are `data/shapes.yaml`; each is searched
-once, in sentences of at most `LONGEST` characters.
+**Shapes.** `moods` reads the shape of a short statement: a topic and its state in future ("The frame will be steel",
+地板铺橡木), a choice ("we'll take the corner booth"), a result ("Postgres won"), a state that ends a task ("the gate
+works again"). A match is a cue of its kind and is weighed together with the words. Questions and long sentences give no
+cue; guesses and hearsay none of the kinds in `_REAL`. Patterns are `data/shapes.yaml`; each is searched once, in
+sentences of at most `LONGEST` characters.
 
-**Deeds.** What people want done is still to do, or over. A sentence that sets a goal or a task is `open`, one that
-tells of its end is `over`: by a word for it ("tick that off", 搞定), or because it tells a deed ("ordered" after
-"order", 订了 after 订). The newer of two such sentences about the same thing counts, whichever way it goes. A mere
-mention settles nothing. Things are compared by the roots of their words, so that "hire" and "hired" are one; Chinese by
-its characters.
+**Deeds.** A task is still open, or over. A sentence that sets a goal or a task is `open`. A sentence that reports its
+end is `over`: by a word for it ("tick that off", 搞定), or because it reports a deed ("ordered" after "order", 订了
+after 订). The newer of two such sentences about the same thing counts, whether open or over. A mere mention settles
+nothing. Things are compared by the roots of their words, so that "hire" and "hired" are equal; Chinese by its
+characters.
 
 >>> [cue.kind for _, cue in moods("The frame will be steel.", "the frame will be steel.")]
 ['decision']
@@ -58,7 +58,7 @@ GAP_CHARS = 14
 
 
 class CuePhrase(NamedTuple):
-    """One phrase: `first` is its first word or character, `rest` what must follow."""
+    """One phrase: `first` is its first word or character, `rest` the parts that must follow."""
 
     kind: CueKind
     weight: int
@@ -68,7 +68,7 @@ class CuePhrase(NamedTuple):
 
 
 def _table(language: str) -> dict[str, tuple[CuePhrase, ...]]:
-    """The cues of a language by their first word, of Chinese by their first character."""
+    """Return the cues of a language by their first word, or by their first character in Chinese."""
     found: dict[str, list[CuePhrase]] = {}
     for name in lists("cues").sections["phrases"]:
         tongue, _, label = name.partition(".")
@@ -90,7 +90,7 @@ ENGLISH, CHINESE = _table("en"), _table("zh")
 
 
 def follows(words: list[tuple[int, str]], index: int, cue: CuePhrase) -> bool:
-    """Whether the rest of an English cue follows word `index`; words are (offset, lower-case word)."""
+    """Return whether the rest of an English cue follows word `index`; words are (offset, lower-case word)."""
     at, gap = index + 1, 0
     for wanted in cue.rest:
         if wanted == "*":
@@ -106,7 +106,7 @@ def follows(words: list[tuple[int, str]], index: int, cue: CuePhrase) -> bool:
 
 
 def follows_chinese(text: str, start: int, cue: CuePhrase) -> bool:
-    """Whether a Chinese cue stands at `start` of the text."""
+    """Return whether a Chinese cue begins at `start` of the text."""
     if not text.startswith(cue.first, start):
         return False
     at = start + len(cue.first)
@@ -119,7 +119,7 @@ def follows_chinese(text: str, start: int, cue: CuePhrase) -> bool:
 
 
 LONGEST = 100
-"""Characters of a sentence that is read for its shape; longer ones are prose."""
+"""Most characters of a sentence that is read for its shape; longer sentences are prose."""
 
 _UNREAL = lists("shapes").pattern("unreal")
 _ZH_UNREAL = lists("shapes").pattern("zh_unreal")
@@ -127,7 +127,7 @@ _ZH_UNREAL = lists("shapes").pattern("zh_unreal")
 
 
 def moods(text: str, low: str) -> Iterator[tuple[int, CuePhrase]]:
-    """What a sentence does by its shape, as cues with their places; `low` is the sentence in lower case."""
+    """Yield the cues that a sentence gives by its shape, with their offsets; `low` is the sentence in lower case."""
     if not text or len(text) > LONGEST or text.rstrip("\"'”’ ").endswith(("?", "？")):
         return
     if not (text[0].isalpha() or text[0] in "\"'(“‘《「0123456789") or any(mark in text for mark in _CODE):
@@ -145,9 +145,9 @@ def moods(text: str, low: str) -> Iterator[tuple[int, CuePhrase]]:
 
 @lru_cache(maxsize=2)
 def _compiled(language: str) -> tuple[tuple[CuePhrase, re.Pattern[str], re.Pattern[str]], ...]:
-    """For each kind the shapes of whole sentences, and those inside one: compiled when they are first needed.
+    """Compile for each kind the shapes of whole sentences, and the shapes within one, on first use.
 
-    They share their anchors, so that at most places of a sentence one look at the next character is enough.
+    Shapes of a kind share their anchors, so at most places of a sentence a look at the next character is enough.
     """
     found: list[tuple[CuePhrase, re.Pattern[str], re.Pattern[str]]] = []
     for name in lists("shapes").sections["patterns"]:
@@ -166,7 +166,7 @@ def _compiled(language: str) -> tuple[tuple[CuePhrase, re.Pattern[str], re.Patte
 _CODE = ("=", "{", "}", "|", ";", "://", "DEBUG", "INFO", "WARN")
 """Signs of a line of code, of a table or of a log."""
 _REAL = frozenset(("decision", "update", "goal", "todo"))
-"""Kinds of cue that a guess does not count as."""
+"""Kinds of cue that a guess does not give."""
 
 
 Stand = Literal["", "open", "over"]
@@ -174,7 +174,7 @@ Stand = Literal["", "open", "over"]
 _LISTS = lists("words")
 _IRREGULAR = {past: base for base, *pasts in _LISTS.classes("irregular") for past in pasts}
 _SAME = frozenset(_LISTS.words("same_past"))
-"""Verbs whose past is spelt as their infinitive."""
+"""Verbs whose past is spelt like their infinitive."""
 _PERFECT = re.compile(
     r"\b(?:is|are|was|were|been|got|get|have|has|had|just|already|finally|now|we|i|ve|s)\b"
     rf"(?:\s+[\w'’-]+){{0,6}}?\s+(?P<done>[a-z]+ed|{'|'.join(sorted((*_IRREGULAR, *_SAME)))})\b"
@@ -185,19 +185,19 @@ _UNDONE = re.compile(r"\b(?:not|never|needs?|to|be|again|yet|if|when|once|until)
 _SOME_DAY = re.compile(r"\b(?:if|when|once|until|unless|before|after|soon as|whether)\b[^,.;:]*$")
 _ZH_DONE = re.compile(r"([\u3400-\u9fff]{1,2})(?:了|啦|过)")
 SHORT_CHARS = 90
-"""Up to this length a bare past form is news ("backup tested, all fine"); in a longer sentence it tells a story."""
+"""Up to this length a bare past form is news ("backup tested, all fine"); a longer sentence is a narrative."""
 FRAME = frozenset(_LISTS.words("frame"))
-"""Words that say how a thing stands, not which thing it is."""
+"""Words about the state of a thing, which do not name it."""
 
 
 def roots(words: Iterable[str]) -> frozenset[str]:
-    """The roots of words, without those that frame a wish."""
+    """Return the roots of words, without words that only frame a wish."""
     return frozenset(root(word) for word in words) - _FRAME_ROOTS
 
 
 @lru_cache(maxsize=8192)
 def root(word: str) -> str:
-    """A word without the endings of its forms; of Chinese itself.
+    """Return a word without its inflections; a Chinese word unchanged.
 
     >>> [root(word) for word in ("plan", "planned", "hire", "hired", "copies", "copied")]
     ['plan', 'plan', 'hir', 'hir', 'copy', 'copy']
@@ -216,23 +216,23 @@ def root(word: str) -> str:
 _FRAME_ROOTS = frozenset(root(word) for word in FRAME)
 _WORD = re.compile(r"[a-z][a-z'’-]*[a-z]")
 _FUNCTION = STOP - frozenset(_LISTS.words("of_change"))
-"""Words that name nothing; verbs of change do, where somebody was to change something."""
+"""Words that name nothing. Verbs of change are not among them, because a task may be to change something."""
 _ZH_FRAME = _LISTS.pattern("zh_frame")
-"""Words that say how a thing stands, in Chinese."""
+"""Chinese words about the state of a thing."""
 _HAN = re.compile("[\u3400-\u9fff]")
 
 
 @lru_cache(maxsize=4096)
 def thing(text: str) -> frozenset[str]:
-    """What a wish is about: roots of its content words; characters where it is Chinese."""
+    """Return the subject of a wish: roots of its content words, and the characters of Chinese."""
     found = roots(word.removesuffix("'s") for word in _WORD.findall(text.lower()) if word not in _FUNCTION)
     return found if text.isascii() else found | frozenset(_HAN.findall(_ZH_FRAME.sub(" ", text)))
 
 
 def about_the_same(old: frozenset[str], new: frozenset[str], share: float = 0.75, *, rare: bool = False) -> bool:
-    """Whether a newer wish is about the older one's thing: it names nearly all of it, or nothing but parts of it.
+    """Return whether a newer wish is about the older one's thing: it names nearly all of it, or only parts of it.
 
-    Where they share a word that hardly anything else names (`rare`), one word of two is enough.
+    If both share a word that hardly any other statement has (`rare`), one word of two is enough.
     """
     both = old & new
     least = min(len(old), 2 if all(word.isascii() for word in both) else 3) - rare
@@ -240,12 +240,12 @@ def about_the_same(old: frozenset[str], new: frozenset[str], share: float = 0.75
 
 
 def _unsaid(low: str, match: re.Match[str]) -> bool:
-    """Whether words around a deed say that it was not, or not yet, done."""
+    """Return whether the words around a deed say that it was not done, or not yet."""
     return bool(_UNDONE.search(low, match.start(), match.end()) or _SOME_DAY.search(low[: match.start()]))
 
 
 def deeds(low: str) -> frozenset[str]:
-    """Roots of what a sentence in lower case says was done ("has been merged"); Chinese: what 了 follows."""
+    """Return the roots of deeds that a lower-case sentence reports ("has been merged"); in Chinese those before 了."""
     done = {root(m["done"]) for m in _PERFECT.finditer(low) if not _unsaid(low, m)}
     if len(low) <= SHORT_CHARS and not _NOT_DONE.search(low):  # "backup tested and it restores fine"
         done.update(root(match["done"]) for match in _PAST.finditer(low))

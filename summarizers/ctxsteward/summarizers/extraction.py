@@ -1,19 +1,19 @@
 """The extractive summarizer: no model, typed salience, verbatim quotes, a citation on every bullet; and `Reader`.
 
-Four steps: read the originals into statements (`salience`), drop what something newer replaces (`updates`), turn the
-rest and the tool outputs into candidates whose text is quoted, and take the best ones that fit (`bullets`). A bullet's
+Four steps: read the originals into statements (`salience`), drop statements that newer ones replace (`updates`), turn
+the rest and the tool outputs into candidates with quoted text, and take the best that fit (`bullets`). A bullet's
 `value` (0-100) compares over the whole session, so the builder may drop the smallest of all standing and new bullets.
-Same input, same bullets; valid messages never raise.
+The same input gives the same bullets; valid messages never raise.
 
-Caps: of one text the first `HEAD_CHARS` and the last `TAIL_CHARS` characters are read; of one call at most
-`LOOK_CHARS` (or 16 a token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. Of a larger backlog
-users' texts are read before assistants', short ones before long ones. What was not read stays resolvable by its
-reference; the accounting of losses is the builder's.
+Caps: the first `HEAD_CHARS` and the last `TAIL_CHARS` characters of a text are read. One call reads at most
+`LOOK_CHARS` (or 16 per token of the budget) characters of text and `MAX_TOOL_OUTPUTS` tool outputs. In a larger backlog
+users' texts are read before assistants', and short ones before long ones. Unread text still resolves by its reference;
+the builder accounts for losses.
 
-`Reader` (for recall, by the entry point ``ctxsteward.replacing``) reads a conversation for what replaces what: where an
-earlier message is shown again, the later ones have to stand beside it. A message may say several things, each replaced
-by another message, and these again by later ones: each thing is followed to its newest. Every message is read once, up
-to `READ_CHARS` of its own text; tool results are not read. Rules of `updates`.
+`Reader` (for recall, by the entry point ``ctxsteward.replacing``) finds the messages of a conversation that replace
+earlier ones, because an earlier message that is shown again needs the later ones next to it. A message may make several
+statements, each replaced by another message, and these again by later ones; each is followed to its newest. Every
+message is read once, up to `READ_CHARS` of its own text; tool results are not read. The rules are those of `updates`.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ from .salience import (
 from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
 
 NEWER_WORTH = 1.0
-"""What a newer statement is worth beyond the older one that it replaces, so that the older one leaves first."""
+"""Worth of a newer statement above the older one that it replaces, so that the older one leaves first."""
 NEWEST_WORTH = 84.0
-"""Of the newest word on a thing that was decided, wanted or forbidden."""
+"""Worth to which the newest statement is lifted about a thing that was decided, wanted or forbidden."""
 MOST_LIFT = 15.0
-"""What a statement is worth at most beyond its own worth where it shares less than half the words of the older one: in
-talk about one subject that is chance, and without this bound each would be worth more than the one before it."""
+"""Most lift above a statement's own worth if it shares less than half the words of the older one. Such an overlap is
+chance in talk about one subject, and without this bound each statement would be worth more than the one before it."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
-"""A user's sentence is shown whole up to this length, or up to about a fifth of all bullets."""
+"""Least length up to which a user's sentence is shown whole; large budgets show up to about a fifth of all bullets."""
 CONTEXT_CHARS = 60
 SETTLED_WORTH = 75.0
-"""Of the news that something is done: once nothing shows it as open, it may go."""
+"""Least worth of the report that something is done; it may leave once nothing shows the task as open."""
 
 
 def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
@@ -103,16 +103,16 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
 
 
 def structured(source: SummarizerInput, *, budget_tokens: int) -> Summary:
-    """The extractive summary of an agent's run, its bullets under the sections of a handoff."""
+    """Summarize an agent's run extractively, with each bullet in a section of a handoff."""
     summary = extractive(source, budget_tokens=budget_tokens)
     return summary.model_copy(update={"bullets": in_sections(summary.bullets, source.messages)})
 
 
 def in_sections(bullets: Iterable[Bullet], messages: Sequence[SourceMessage]) -> tuple[Bullet, ...]:
-    """Each bullet with its section: the one it names, else that of its kind, as far as its speakers may say so.
+    """Set each bullet's section: the one it names, else that of its kind, if its speakers may say so.
 
-    What is wanted is the user's: no bullet stands there that cites nothing of the user's, and what the user leaves open
-    does. Nothing that tools alone said is a decision or is pending.
+    Intent is the user's: it excludes bullets that cite no user's message, and includes what the user leaves open. A
+    bullet from tools alone is no decision and not pending.
     """
     speakers = {item.ref: "tool" if item.message.tool_results else item.message.role for item in messages}
     placed: list[Bullet] = []
@@ -130,7 +130,7 @@ def in_sections(bullets: Iterable[Bullet], messages: Sequence[SourceMessage]) ->
 
 
 def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMatch]) -> tuple[int, ...]:
-    """Standing bullets that go: all their distinctive values are stale or stand in the newer statement."""
+    """Return standing bullets all whose distinctive values are stale or in the newer statement."""
     gone: list[int] = []
     for index, match in stale.items():
         old, newer = everything[index], everything[match.newer]
@@ -149,8 +149,8 @@ def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMat
 def rarities(everything: Sequence[PlacedSentence], source: SummarizerInput) -> list[float]:
     """Return for each statement of a user how rare its words are among all texts at hand; 0 for others.
 
-    It is the sum over its index terms of ln(N / n) / ln N, where n of N texts hold the term: about the number of its
-    words that no other text has. A character of Chinese stands in two terms, so each counts half.
+    It is the sum over its index terms of ln(N / n) / ln N, where n of N texts contain the term: about the number of its
+    words that no other text has. A Chinese character is in two terms, so each counts half.
     """
     held = [_terms(text.text) for text in texts((*source.messages, *source.visible))]
     held += (_terms(bullet.text) for bullet in source.standing)
@@ -170,7 +170,7 @@ def rarities(everything: Sequence[PlacedSentence], source: SummarizerInput) -> l
 
 @lru_cache(maxsize=1024)
 def _terms(text: str) -> frozenset[str]:
-    """The index terms of a text; texts at hand come back at every compaction."""
+    """Return the index terms of a text, cached because the same texts recur at every compaction."""
     return frozenset(terms(text))
 
 
@@ -189,7 +189,7 @@ def _from_statements(
         least[match.newer] = max(least.get(match.newer, 0.0), least_worth)
     for index in [*least]:
         if everything[index].role == "assistant" and everything[index].among > SHORT_MESSAGE_SENTENCES:
-            del least[index]  # some of many sentences repeat an older one's words by chance
+            del least[index]  # one of many sentences repeats an older one's words by chance
     candidates: list[BulletCandidate] = []
     previous: PlacedSentence | None = None
     for index, statement in enumerate(everything):
@@ -205,10 +205,10 @@ def _from_statements(
 
 
 def _least_worth(old: PlacedSentence, newer: PlacedSentence, old_worth: float) -> float:
-    """The least worth of a statement that replaces another: how things stand now counts more than how they stood.
+    """Return the least worth of a statement that replaces another: the present state counts more than the old one.
 
-    Where the older one stays in the window, so does the newer. What an assistant says in passing with another number
-    each time is worth no more for it.
+    If the older one stays in the window, so does the newer. An assistant's passing mention with another number each
+    time gains no worth from it.
     """
     reading = newer.reading
     if old.reading.stands and reading.stands != "open" and not reading.values and old.place != "visible":
@@ -219,7 +219,7 @@ def _least_worth(old: PlacedSentence, newer: PlacedSentence, old_worth: float) -
 
 
 def _shown_within(previous: BulletCandidate, candidate: BulletCandidate) -> bool:
-    """Whether a candidate shows the whole one before it as its context."""
+    """Return whether a candidate contains the whole candidate before it as its context."""
     return (
         set(previous.refs) <= set(candidate.refs)
         and previous.text != candidate.text
@@ -284,7 +284,7 @@ def _candidate(
 
 
 def _with_context(text: str, statement: PlacedSentence, previous: PlacedSentence) -> tuple[str, tuple[str, ...]]:
-    """ "45 days." says nothing alone: put the sentence before it (the question it answers) in front."""
+    """Put the previous sentence (the question it answers) before a text that says nothing alone, as "45 days."."""
     if statement.order - previous.order > 1 or previous.place == "standing":
         return text, statement.refs
     before = previous.reading.text
@@ -298,7 +298,7 @@ def _with_context(text: str, statement: PlacedSentence, previous: PlacedSentence
 
 
 def last_raw_turn(source: SummarizerInput) -> LastRawTurn:
-    """The newest user text and the newest assistant text among all messages, byte for byte."""
+    """Return the newest user text and the newest assistant text among all messages, byte for byte."""
     latest: dict[str, tuple[int, SourceMessage]] = {}
     for index, item in enumerate((*source.messages, *source.visible)):
         role = item.message.role
@@ -312,9 +312,9 @@ def last_raw_turn(source: SummarizerInput) -> LastRawTurn:
 
 LOOK_CHARS = 24_000
 LOOK_CHARS_A_TOKEN = 16
-"""A larger budget reads more: this many characters for each token of it."""
+"""Characters read for each token of a larger budget."""
 VISIBLE_CHARS = 4_000
-"""Of the text of one visible message; visible messages only supersede."""
+"""Characters of one visible message that are read; visible messages only supersede."""
 
 
 class StatementText(NamedTuple):
@@ -328,7 +328,7 @@ class StatementText(NamedTuple):
 
 
 def texts(messages: Sequence[SourceMessage]) -> list[StatementText]:
-    """The text parts of messages in their own role; thinking, images and tool results are not text."""
+    """Return the text parts of messages in their own role, without thinking, images and tool results."""
     return [
         StatementText(part.text, item.message.role, item.ref, ordinal(item.ref, index + 1), index)
         for index, item in enumerate(messages)
@@ -338,7 +338,7 @@ def texts(messages: Sequence[SourceMessage]) -> list[StatementText]:
 
 
 def worth_reading(found: list[StatementText], budget_tokens: int = 0) -> list[StatementText]:
-    """All texts if they fit what this budget reads, else the users' and the shortest, in their order."""
+    """Return all texts if they fit the reading limit of this budget, else the users' and the shortest, in order."""
     room = max(LOOK_CHARS, LOOK_CHARS_A_TOKEN * budget_tokens)
     if sum([min(len(text.text), HEAD_CHARS + TAIL_CHARS) for text in found]) <= room:
         return found
@@ -353,7 +353,7 @@ def worth_reading(found: list[StatementText], budget_tokens: int = 0) -> list[St
 
 
 def pieces(text: str) -> Iterator[SentenceSpan]:
-    """The sentences of the head and the tail of a text."""
+    """Yield the sentences of the head and the tail of a text."""
     if len(text) <= HEAD_CHARS + TAIL_CHARS:
         yield from whole_sentences(text)
     else:
@@ -362,7 +362,7 @@ def pieces(text: str) -> Iterator[SentenceSpan]:
 
 
 def whole_sentences(text: str, start: int = 0, stop: int | None = None) -> Iterator[SentenceSpan]:
-    """Sentences; what a semicolon parts stays one as long as it is brief: one half says what of, the other how much.
+    """Yield sentences. Short ones joined by a semicolon stay one, because one half may be the topic of the other.
 
     >>> said = "The old plan for Oslo is void; we go in week 9. Fine."
     >>> [said[piece.start : piece.stop] for piece in whole_sentences(said)]
@@ -381,7 +381,7 @@ def whole_sentences(text: str, start: int = 0, stop: int | None = None) -> Itera
 
 
 def source_statements(found: Iterable[StatementText]) -> list[PlacedSentence]:
-    """Read texts that leave the window; repeated texts are read once and cite their newest place."""
+    """Read texts that leave the window. A repeated text is read once and cites its newest place."""
     newest = {text.text: text for text in found}
     statements: list[PlacedSentence] = []
     for text in sorted(newest.values(), key=lambda text: text.order):
@@ -401,12 +401,12 @@ def _placed(reading: SentenceReading, text: StatementText, place: Literal["sourc
 
 
 def _says_something(reading: SentenceReading) -> bool:
-    """Whether a sentence is worth anything, or may settle something else."""
+    """Return whether a sentence has worth, or may settle another."""
     return reading.worth > 0 or bool(reading.stands or reading.deeds)
 
 
 def visible_statements(messages: Sequence[SourceMessage]) -> list[PlacedSentence]:
-    """Read the texts that stay; they supersede and are superseded, and need no bullet."""
+    """Read the texts that stay. They supersede and are superseded, and need no bullet."""
     return [
         _placed(reading, text, "visible")
         for text in worth_reading(texts(messages))
@@ -416,7 +416,7 @@ def visible_statements(messages: Sequence[SourceMessage]) -> list[PlacedSentence
 
 
 def standing_statements(bullets: Sequence[Bullet]) -> list[PlacedSentence]:
-    """Read standing bullets; their order is that of their newest citation, they are worth what they were when said."""
+    """Read standing bullets, with the order of their newest citation and their worth from when they were made."""
     return [
         PlacedSentence(
             reading=_standing(bullet),
@@ -440,7 +440,7 @@ READ_CHARS = 2_000
 
 
 class KeptSentence(NamedTuple):
-    """A sentence that waits for what replaces it, in a fifth of its reading's bytes: it is read again when asked."""
+    """A sentence that may be replaced, in a fifth of its reading's bytes. `reading` reads it again."""
 
     text: str
     role: str
@@ -451,7 +451,7 @@ class KeptSentence(NamedTuple):
 
     @property
     def reading(self) -> SentenceReading:
-        """What it says."""
+        """Read the sentence, or take its cached reading."""
         reading = known_reading(self.text, self.role)
         return as_pasted(reading) if self.is_pasted else reading
 
@@ -463,7 +463,7 @@ def _kept(statement: PlacedSentence) -> KeptSentence:
 
 
 class Reader:
-    """Reads one conversation; a `ctxsteward.schemas.summary.ReplacementReader` whose state can be kept.
+    """Reader of one conversation: a `ctxsteward.schemas.summary.ReplacementReader` with a state to store.
 
     >>> from ctxsteward.schemas import Message
     >>> said = "My budget is 90,000 yen. The train leaves at 14:30.", "Change of plan: my budget is 120,000 yen."
@@ -480,15 +480,15 @@ class Reader:
     def __init__(self) -> None:
         self._updates: UpdateTracker[KeptSentence] = UpdateTracker(keep=_kept, lifts=False)
         self._refs: dict[int, str] = {}
-        """Of statements that replace something."""
+        """Position → reference of statements that replace another."""
         self._stale: dict[str, list[int]] = {}
-        """Statements of a message that were replaced."""
+        """Reference → replaced statements of that message or passage."""
         self._said_in: dict[int, str] = {}
-        """Of statements that may still be replaced."""
+        """Position → reference of statements that may still be replaced."""
 
     def read(self, message: SourceMessage) -> None:
-        """Take the next message, in ordinal order."""
-        has_results = bool(message.message.tool_results)  # asked once: it looks at all parts
+        """Read the next message, in ordinal order."""
+        has_results = bool(message.message.tool_results)  # read once, because the property scans all parts
         for text in texts((message,)):
             spans = [] if has_results else passage_spans(text.text)
             for statement in source_statements((text._replace(text=text.text[:READ_CHARS]),)):
@@ -499,7 +499,7 @@ class Reader:
                 for old in self._updates.add(statement):
                     self._refs[position] = ref
                     said_in = self._said_in.pop(old)
-                    for whose in {said_in, said_in.partition(".")[0]}:  # of the passage, and of its message
+                    for whose in {said_in, said_in.partition(".")[0]}:  # the passage and its message
                         self._stale.setdefault(whose, []).append(old)
                 if self._updates.is_open(position):
                     self._said_in[position] = ref
@@ -507,7 +507,7 @@ class Reader:
                     del self._said_in[next(iter(self._said_in))]
 
     def replaced_by(self, ref: str) -> tuple[str, ...]:
-        """The messages that say the newest of what this one says, in the order in which they were read."""
+        """Return the messages with the newest form of this message's statements, in reading order."""
         newest = sorted({self._newest(stale) for stale in self._stale.get(ref, ())})
         found = (self._refs[position] for position in newest)
         whole = ref.partition(".")[0]
@@ -519,16 +519,16 @@ class Reader:
         while (match := stale.get(position)) is not None:
             path.append(position)
             position = match.newer
-        for passed in path[:-1]:  # a long chain is walked once
+        for passed in path[:-1]:  # shortens the path, so that a long chain is walked once
             stale[passed] = stale[passed]._replace(newer=position)
         return position
 
     def state(self) -> list[Any]:
-        """What it knows, for `resume`: lists, numbers and texts."""
+        """Return the state for `resume`: lists, numbers and texts."""
         return [_rules(), *columns(self._refs, self._stale, self._said_in), self._updates.state()]
 
     def resume(self, state: list[Any]) -> bool:
-        """Take up a state; False, and nothing is changed, where other rules than these have made it."""
+        """Restore a state. Return False, with nothing changed, if other rules made it."""
         rules, *tables, tracked = state
         if rules != _rules():
             return False

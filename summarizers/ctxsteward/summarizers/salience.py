@@ -1,9 +1,9 @@
-"""What kind of thing a sentence is, and how much it is worth keeping (0-100, comparable over a whole session).
+"""The kind of a sentence, and its worth for keeping (0-100, comparable over a whole session).
 
 `extraction` and `bullets` rank sentences by it. Order of worth: safety rules and constraints > updated values and
 decisions, identifiers > preferences, numbers, errors, open items > facts > chatter. A fact's worth is the hand-set cue
-score of durable turns (first person, event and time words, names, digits, length, questions). What an assistant says is
-worth less than the same said by a user: it is mostly an echo or advice.
+score of durable turns (first person, event and time words, names, digits, length, questions). A sentence of an
+assistant is worth less than the same one of a user, because it is mostly an echo or advice.
 """
 
 from __future__ import annotations
@@ -21,58 +21,58 @@ from ctxsteward.schemas.summary import LossKind
 from .cues import CHINESE, ENGLISH, LONGEST, CuePhrase, Stand, deeds, follows, follows_chinese, moods
 
 FLOOR = 14.0
-"""Below this a sentence is chatter and gets no bullet."""
+"""A sentence below this worth is chatter and gets no bullet."""
 NAMED_WORTH = 56.0
-"""Of a short statement of a user that names somebody or something and has no cue: more than chatter."""
+"""Worth of a user's short statement that names somebody or something and has no cue: more than chatter."""
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*[A-Za-z]|[A-Za-z]")
 _LISTS = lists("cues")
 _ZH_FALSE = _LISTS.pattern("zh_false")
 _TOLD = frozenset("it he she they i i've i'd we've have has had he's it's she's".split())  # noqa: SIM905
-"""Before "never" these tell a story ("it never ends") rather than give a rule."""
+"""After these words "never" belongs to a narrative ("it never ends") and gives no rule."""
 _IDLE: dict[str, tuple[str, ...]] = {
     word: tuple(following.split("; ")) for word, following in (row.split(" | ") for row in _LISTS.rows("idle"))
 }
-"""What follows these words where they guess, cheer or chat ("that must have been fun") and rule nothing."""
+"""Words after which a cue word guesses, cheers or chats ("that must have been fun") and gives no rule."""
 _UNCANCELLED = frozenset(("chatter", "goal", "todo", "over", "again"))
 _POLITE = _LISTS.phrases("polite")
-"""A question that begins so asks for something to be done."""
+"""Openings of questions that request an action."""
 _FIRST_PERSON = frozenset(_LISTS.words("first_person"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentenceReading:
-    """What was read of one sentence: its kind, its worth, its values and what it does."""
+    """Kind, worth, values and other findings about one sentence."""
 
     text: str
     kind: LossKind
     worth: float
-    """0-100."""
+    """Worth, 0-100."""
     values: tuple[Value, ...]
     subject: frozenset[str]
-    """Content words, stemmed; Chinese as bigrams."""
+    """Content words: English stems, Chinese bigrams."""
     names: frozenset[str]
-    """Capitalized words inside the sentence, lower-cased."""
+    """Capitalized words inside the sentence, in lower case."""
     updates: int
     """Strength of the strongest update cue, 0-3."""
     revokes: bool
     rule: float
-    """Strength of its rule cues, 0 and up; 3 is a rule beyond doubt."""
+    """Strength of the rule cues, 0 and up; 3 is a rule beyond doubt."""
     stands: Stand = ""
-    """Whether it sets something to reach or to do, or tells that this is over."""
+    """Whether the sentence sets a goal or a task, or reports its end."""
     deeds: frozenset[str] = frozenset()
-    """Roots of what it tells was done."""
+    """Roots of the deeds that it reports as done."""
     marks: tuple[Value, ...] = ()
-    """Where its cues stand (as number-like spans), so that shortening keeps them."""
+    """Offsets of its cues (as values without content), so that shortening keeps their clauses."""
 
     @property
     def norms(self) -> frozenset[str]:
-        """Its values, normalized."""
+        """Normalized forms of its values."""
         return frozenset(value.norm for value in self.values)
 
 
 class SentenceParts(NamedTuple):
-    """What a sentence names; as in `SentenceReading`."""
+    """Values, names and content words of a sentence, as in `SentenceReading`."""
 
     values: tuple[Value, ...]
     names: frozenset[str]
@@ -109,7 +109,7 @@ def read_sentence(text: str, role: str) -> SentenceReading:
 
 
 def read_parts(text: str) -> SentenceParts:
-    """What a sentence names, without weighing it: the same parts as `read_sentence` finds, in half the time."""
+    """Return the values, names and content words that `read_sentence` finds, in half its time and without worth."""
     low = text.lower().replace("’", "'") if "’" in text else text.lower()
     if len(low) != len(text):
         low = text
@@ -208,7 +208,7 @@ def _judged(
     weight: dict[str, float] = {}
     cancelled = {start for start, cue in cues if cue.kind == "chatter"}
     for start, cue in cues:
-        if start in cancelled and cue.kind not in _UNCANCELLED:  # "never mind" is no "never"
+        if start in cancelled and cue.kind not in _UNCANCELLED:  # "never mind" gives no "never"
             continue
         top = weight.get(cue.kind, 0.0)
         weight[cue.kind] = max(top, cue.weight) + (0.5 if top and cue.weight > 1 else 0.0)
@@ -318,7 +318,7 @@ def _fact_worth(
     subject: frozenset[str],
     has_words: bool,
 ) -> float:
-    """The cue score of durable turns, on a scale of about 8 to 45."""
+    """Return the cue score of durable turns, on a scale of about 8 to 45."""
     size = len(subject) if has_words else len(subject) // 2
     if size < 3 and not values and not names:
         return 0.0
@@ -334,7 +334,7 @@ def _fact_worth(
 
 
 def _token_guess(text: str) -> float:
-    """About how many tokens a text takes: a quarter of ASCII characters, most of the others."""
+    """Estimate the tokens of a text: a quarter of its ASCII characters, or .7 of the characters of other texts."""
     return len(text) / 4.2 if text.isascii() else len(text) * 0.7
 
 
@@ -342,18 +342,18 @@ def _token_guess(text: str) -> float:
 
 _PASTED = re.compile(r"^```[^\n]*\n.*?(?:^```|\Z)|^\|[^\n]*", re.DOTALL | re.MULTILINE)
 PASTED_WORTH = 45.0
-"""What a line of pasted code, logs or a table is worth at most: material, and its reference leads to all of it."""
+"""Most worth of a line of pasted code, logs or a table: it is material, and its reference leads to all of it."""
 
 
 def read_piece(text: str, piece: SentenceSpan, role: str) -> SentenceReading:
-    """Read one piece of a text; of pasted code or a table nothing counts as a wish, a value or an update."""
+    """Read one piece of a text. In pasted code or a table nothing counts as a wish, a value or an update."""
     reading = known_reading(text[piece.start : piece.stop], role)
     pasted = reading.worth > 0 and any(start <= piece.start < stop for start, stop in _pasted(text))
     return as_pasted(reading) if pasted else reading
 
 
 def as_pasted(reading: SentenceReading) -> SentenceReading:
-    """The reading of a sentence that stands in pasted code or a table."""
+    """Return the reading of a sentence inside pasted code or a table."""
     none: frozenset[str] = frozenset()
     worth = min(PASTED_WORTH, reading.worth)
     return replace(
@@ -363,7 +363,7 @@ def as_pasted(reading: SentenceReading) -> SentenceReading:
 
 @lru_cache(maxsize=256)
 def _pasted(text: str) -> tuple[tuple[int, int], ...]:
-    """Where code blocks and tables are."""
+    """Return the spans of code blocks and tables."""
     if "```" not in text and "|" not in text:
         return ()
     return tuple(match.span() for match in _PASTED.finditer(text))
@@ -371,12 +371,12 @@ def _pasted(text: str) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=4096)
 def known_reading(text: str, role: str) -> SentenceReading:
-    """Readings of texts that come back at every compaction; a pure function."""
+    """Return `read_sentence(text, role)`, cached because the same texts recur at every compaction."""
     return read_sentence(text, role)
 
 
 Settling = Literal["", "open", "over", "done"]
-"""Of a statement: it sets something to reach or to do, tells that this is over, or tells of a deed and no more."""
+"""Whether a statement sets a goal or a task (open), reports its end (over), or only reports a deed (done)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,54 +386,54 @@ class PlacedSentence:
     reading: SentenceReading
     refs: tuple[str, ...]
     order: int
-    """Ordinal of the newest original it stands in."""
+    """Ordinal of the newest original that contains it."""
     role: str
     place: Literal["source", "standing", "visible"]
     index: int
     """Position in its own sequence: message, standing bullet or visible message."""
     among: int = 1
-    """Sentences of the text that it stands in."""
+    """Number of sentences in its text."""
     is_first: bool = True
-    """Whether it is the first of them."""
+    """Whether it is the first sentence of its text."""
     value: float = 0.0
-    """Of a standing bullet: what it was worth when it was made."""
+    """Worth of a standing bullet when it was made."""
 
     @property
     def words(self) -> int:
-        """Content words of it."""
+        """Number of its content words."""
         return len(self.reading.subject)
 
     @property
     def settling(self) -> Settling:
-        """Whether it wants something, or tells that something is over or was done."""
+        """Whether it wants something, or reports that something is over or was done."""
         return self.reading.stands or ("done" if self.reading.deeds else "")
 
 
 LEAST_WORDS = 3
-"""Content words of a sentence that is weighed though it has no cue, value or name; a shorter one greets or nods."""
+"""Content words from which a sentence without cue, value or name is weighed; a shorter one is a greeting or a nod."""
 SHORT_MESSAGE_SENTENCES = 3
-"""From a message of more sentences on, the chance that one is needed is shared by all of them."""
+"""In a message with more sentences, all of them share the chance that one is needed later."""
 CROWD_WORTH = 12.0
-"""With e times as many sentences in a long message, a cue is worth so many points less."""
+"""Points that a cue loses for each factor e of sentences in a long message."""
 CUED_WORTH = 75.0
-"""From this worth on, a sentence has a strong cue."""
+"""Worth from which a sentence has a strong cue."""
 CUED_FACTOR = 4.0
 BULLET_OVERHEAD_TOKENS = 5
-"""Marker and reference of a bullet, as the builder renders it."""
+"""Tokens of a bullet's marker and reference, as the builder renders them."""
 TYPICAL_DENSITY = 0.1
 TYPICAL_WORTH = 60.0
 FOLD_WORTH = 10.0
-"""A user's sentence of the typical density has the typical worth; e times the density is so many points more."""
+"""A user's sentence of typical density has the typical worth; each factor e of density adds so many points."""
 MOST_WORTH = 99.0
 
 
 def standing_worth(statement: PlacedSentence, rarity: float) -> float:
-    """Return what a sentence is worth among all of its session, 0-100.
+    """Return the worth of a sentence among all of its session, 0-100.
 
-    A user's sentence is worth its `rarity` (`extraction.rarities`) for each token that a bullet of it takes, so that
-    names, figures and news stand before what is said in every message. A first sentence counts double, one of many
-    sentences less, a question less. A strong cue counts in a short message: in a long one seldom more than a sentence
-    is needed later, and most have a cue. A rule beyond doubt is worth its cues at least, less in a long message.
+    A user's sentence is worth its `rarity` (`extraction.rarities`) per token of its bullet, so that names, figures and
+    news precede phrases of every message. A first sentence counts double; one of many sentences and a question count
+    less. A strong cue counts in a short message only: a long one seldom has more than one sentence that is needed
+    later, and most of its sentences have a cue. A rule beyond doubt is worth at least its cues, less in a long message.
     """
     reading = statement.reading
     if statement.place == "standing":

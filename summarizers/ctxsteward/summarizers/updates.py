@@ -1,12 +1,12 @@
-"""Which statement replaces which: explicit corrections, restatements with another value, revoked rules, tasks done.
+"""Statements that replace others: explicit corrections, restatements with another value, revoked rules, tasks done.
 
-The extractive summarizer calls `replaced` for all statements of a compaction, `Reader` feeds an `UpdateTracker` message
-by message. Input is statements in ordinal order, from originals that leave, from standing bullets and from messages
-that stay visible. The outcome gives for each old statement the newer one that makes it stale.
+The extractive summarizer calls `replaced` for all statements of a compaction; `Reader` feeds an `UpdateTracker` message
+by message. Input is statements in ordinal order: from originals that leave the window, from standing bullets and from
+messages that stay visible. The outcome gives for each stale statement the newer one that replaces it.
 
-It prefers precision: an update that is missed leaves the old value beside the new one (readable, newer last); one that
-is wrongly seen loses a fact. So two statements that name different people, orders, opposites (staging / production) or
-places never replace each other. Candidates come from bounded posting lists, so time is linear in the statements.
+It prefers precision: a missed update leaves the old value next to the new one (readable, newer last), but a false one
+loses a fact. So two statements that name different people, orders, opposites (staging / production) or places never
+replace each other. Candidates come from bounded posting lists, so time is linear in the statements.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from .cues import about_the_same, thing
 from .salience import PlacedSentence, SentenceReading, Settling
 
 POSTINGS = 16
-"""How many of the newest statements are remembered for each content word and value."""
+"""Number of newest statements that are remembered for each content word and value."""
 
 REMEMBERED = 4_096
-"""Statements that may still be replaced, the newest: what was said longer ago is not followed any more."""
+"""Number of newest statements that may still be replaced; older ones are forgotten."""
 
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]{2,}\b")
 _OWNING = ("'s ", "’s ", "的")
 _OWNED = re.compile(r"\b(\w[\w-]{0,30})['’]s (\w{1,30})|([\u3400-\u9fff]{2})的([\u3400-\u9fff]{2})")
 RARE = 2
-"""A word is rare when at most this many remembered statements have it."""
+"""Most remembered statements that contain a rare word."""
 BRIEF = 9
-"""Content words of a statement that says how one thing stands; a longer one tells a story."""
+"""Most content words of a statement about the state of one thing; a longer one is a narrative."""
 SETTLING_WORTH = 74.0
-"""The least worth of what settles, wants or forbids something."""
+"""Least worth of a statement that settles, wants or forbids something."""
 BESIDE_WORTH = 73.0
-"""From this worth on a statement is itself a thing that later words stand beside."""
+"""From this worth on, a statement is itself a thing that later statements comment on."""
 NEAR = 8
-"""How many ordinals back "make that 45" may point without saying what it is about."""
+"""Most ordinals between "make that 45" and the statement it corrects, if it does not say what it is about."""
 
 LEAST_SHARED_FRACTION = 0.5
-"""Of the shorter statement's words: with fewer in common, only a correction or a settled task replaces anything."""
+"""Share of the shorter statement's words. With fewer in common, only a correction or a settled task replaces it."""
 
 _NUMERIC = frozenset(("number", "quantity", "money", "percent", "time"))
 
@@ -53,70 +53,70 @@ class OpenStatement(Protocol):
 
     @property
     def reading(self) -> SentenceReading:
-        """What it says."""
+        """The reading of the sentence."""
 
     @property
     def order(self) -> int:
-        """Ordinal of the newest original it stands in."""
+        """Ordinal of the newest original that contains it."""
 
     @property
     def role(self) -> str: ...
 
     @property
     def words(self) -> int:
-        """Content words of it."""
+        """Number of its content words."""
 
     @property
     def settling(self) -> Settling:
-        """Whether it wants something, or tells that something is over or was done."""
+        """Whether it wants something, or reports that something is over or was done."""
 
 
 class UpdateMatch(NamedTuple):
-    """Why a newer statement replaces an older one: the stale values (empty: the whole statement)."""
+    """The newer statement that replaces an older one, and the stale values (empty: the whole statement)."""
 
     newer: int
     stale: frozenset[str]
 
 
 class UpdateOutcome(NamedTuple):
-    """What `replaced` found."""
+    """The result of `replaced`."""
 
     stale: dict[int, UpdateMatch]
-    """Position of a stale statement → what replaces it."""
+    """Position of a stale statement → its replacement."""
     lifts: dict[int, dict[int, bool]]
-    """Position of a statement that may be an update → those of the older ones, and whether it is a likely one: they
-    share half of the shorter one's words."""
+    """Position of a possible update → older statements that it may update, and whether each is likely: both share half
+    of the shorter one's words."""
     beside: set[int]
-    """Positions of the newest words on standing things: `extraction` lifts each towards its `NEWEST_WORTH`."""
+    """Positions of the newest statements about standing things; `extraction` lifts each towards its `NEWEST_WORTH`."""
 
 
 S = TypeVar("S", bound=OpenStatement)
 
 
 def columns(*tables: Mapping[Any, Any]) -> list[list[list[Any]]]:
-    """Each table as its keys and its values: JSON has no keys but texts."""
+    """Return each table as its keys and its values, because keys of JSON objects are always strings."""
     return [[[*table], [*table.values()]] for table in tables]
 
 
 class UpdateTracker(Generic[S]):
-    """What replaces what, statement by statement."""
+    """Finds replacements, statement by statement."""
 
     def __init__(self, keep: Callable[[PlacedSentence], S], *, lifts: bool = True) -> None:
-        """`keep`: in what form a statement waits for what replaces it; `lifts`: whether those are asked for."""
+        """`keep` converts a statement to the form in which it waits; `lifts`: whether to compute `outcome.lifts`."""
         self.count: int = 0
-        """Statements taken; the next one's position."""
+        """Number of statements added; the position of the next one."""
         self.outcome: UpdateOutcome = UpdateOutcome({}, {}, set())
         self._keep, self._lifts = keep, lifts
         self._open: dict[int, S] = {}
-        """Those that something later may replace: said, not stale, among the newest `REMEMBERED`."""
+        """Statements that a later one may replace: not stale, and among the newest `REMEMBERED`."""
         self._mentions: dict[int, int] = {}
-        """Position of a statement → that of the newest that only mentions its thing."""
+        """Position of a statement → position of the newest one that only mentions its thing."""
         self._by_word: dict[str, tuple[int, ...]] = {}
         self._by_value: dict[str, tuple[int, ...]] = {}
         self._recent: deque[int] = deque(maxlen=4 * POSTINGS)
 
     def add(self, statement: PlacedSentence) -> list[int]:
-        """Take the next statement, oldest first; positions of those that it makes stale."""
+        """Add the next statement, oldest first, and return the positions of those that it makes stale."""
         index, new = self.count, statement.reading
         self.count += 1
         found: list[tuple[int, UpdateMatch]] = []
@@ -136,16 +136,16 @@ class UpdateTracker(Generic[S]):
         return [old for old, _ in found]
 
     def is_open(self, position: int) -> bool:
-        """Whether something later may still replace a statement."""
+        """Return whether a later statement may still replace this one."""
         return position in self._open
 
     def state(self) -> list[Any]:
-        """What it knows but for `outcome.lifts` and stale values, for `resume`; open statements are tuples."""
+        """Return the state for `resume`, without `outcome.lifts` and stale values; open statements are tuples."""
         newer = {old: match.newer for old, match in self.outcome.stale.items()}
         return [self.count, [*self._recent], *columns(newer, self._open, self._by_word, self._by_value)]
 
     def resume(self, state: list[Any], kept: Callable[[list[Any]], S]) -> None:
-        """Take up a state; `kept` makes an open statement of its tuple."""
+        """Restore a state; `kept` converts each tuple to an open statement."""
         self.count, recent, stale, open_, words, values = state
         self._recent.extend(recent)
         self.outcome.stale.update((old, UpdateMatch(newer, frozenset())) for old, newer in zip(*stale, strict=True))
@@ -162,7 +162,7 @@ class UpdateTracker(Generic[S]):
         self._recent.append(index)
 
     def _candidates(self, reading: SentenceReading) -> Iterator[tuple[int, S, int]]:
-        """Open statements that may be about the same: position, statement, and how many words both have."""
+        """Return open statements that may be about the same thing: position, statement, number of shared words."""
         shared: Counter[int] = Counter()
         for word in reading.subject:
             shared.update(self._by_word.get(word, ()))
@@ -176,12 +176,12 @@ class UpdateTracker(Generic[S]):
         )
 
     def _share_rare(self, new: SentenceReading) -> set[int]:
-        """Statements that share a word, or two characters in a row, that hardly any other statement has."""
+        """Return the statements that share a word, or two characters in a row, which hardly any other statement has."""
         held = (self._by_word.get(word, ()) for word in new.subject)
         return {old for found in held if len(found) <= RARE for old in found}
 
     def _newest(self, statement: PlacedSentence, reach: int) -> Iterator[tuple[int, S]]:
-        """Open statements of the last ordinals, the newest first."""
+        """Yield open statements of the last `reach` ordinals, newest first."""
         for old in reversed(self._recent):
             if old in self._open:
                 if statement.order - self._open[old].order > reach:
@@ -192,7 +192,7 @@ class UpdateTracker(Generic[S]):
         self.outcome.lifts.setdefault(index, {})[old] = shared >= LEAST_SHARED_FRACTION * words
 
     def _set_beside(self, index: int, statement: PlacedSentence) -> None:
-        """Let the newest word on a standing thing stand beside it, whatever it says of it."""
+        """Record a statement as the newest about a standing thing, whatever it says, and record likely updates."""
         new = statement.reading
         if new.worth >= BESIDE_WORTH or not _brief(statement):
             return
@@ -203,7 +203,7 @@ class UpdateTracker(Generic[S]):
             rare, words = old in all_rare, min(before.words, len(new.subject))
             alike = new.updates >= 3 and shared > 1 and shared >= LEAST_SHARED_FRACTION * words
             if (rare or alike) and statement.role == before.role == "user" and _size(before.reading) <= BRIEF:
-                # This may be the newest value of what the older one is about.
+                # This may be the newest value of the older statement's thing.
                 self._lift(index, old, shared, words)
             if not _standing_thing(before, statement):
                 continue
@@ -247,7 +247,7 @@ class UpdateTracker(Generic[S]):
         return found
 
     def _nearest(self, index: int, statement: PlacedSentence) -> list[tuple[int, UpdateMatch]]:
-        """ "Make that 45": the newest statement close by with a value of the same type."""
+        """Find for "Make that 45" the newest statement close by with a value of the same type."""
         new = statement.reading
         for old, placed in self._newest(statement, NEAR):
             pairs = _competing(placed.reading, new)
@@ -256,7 +256,7 @@ class UpdateTracker(Generic[S]):
         return []
 
     def _revoked(self, statement: PlacedSentence) -> int | None:
-        """ "Drop the rule about Fridays": the rule or decision that shares most of its words."""
+        """Find for "Drop the rule about Fridays" the rule or decision that shares most of its words."""
         new = statement.reading
         best, best_share = None, 0.0
         for old, placed, shared in self._candidates(new):
@@ -278,7 +278,7 @@ class UpdateTracker(Generic[S]):
 def _about_one(
     found: list[tuple[int, UpdateMatch]], rare: set[int], quoted: frozenset[str]
 ) -> list[tuple[int, UpdateMatch]]:
-    """A new value is of one thing: of what shares a rare word with it, or whose old value it says; else of none."""
+    """Limit a new value to one thing: to matches with a shared rare word, or whose old value the statement quotes."""
     valued = [(old, match) for old, match in found if match.stale]
     if len({match.stale for _, match in valued}) < 2:
         return found
@@ -287,12 +287,12 @@ def _about_one(
 
 
 def _size(reading: SentenceReading) -> int:
-    """Content words; a character of Chinese stands in two of them."""
+    """Return the number of content words; halved for Chinese, because each character is in two bigrams."""
     return len(reading.subject) if reading.text.isascii() else len(reading.subject) // 2
 
 
 def _brief(statement: PlacedSentence) -> bool:
-    """Whether it is a short statement of a user, or an assistant's report of a deed."""
+    """Return whether it is a user's short statement, or an assistant's short report of a deed."""
     new = statement.reading
     if _size(new) > BRIEF or new.text.rstrip("\"'”’ ").endswith(("?", "？")):
         return False
@@ -300,12 +300,12 @@ def _brief(statement: PlacedSentence) -> bool:
 
 
 def _may_report(new: PlacedSentence, old: OpenStatement) -> bool:
-    """An assistant's words count where they tell of the very deed."""
+    """Return whether the speaker may report on the thing: a user always, an assistant only about the very deed."""
     return new.role == "user" or not new.reading.deeds.isdisjoint(thing(old.reading.text))
 
 
 def _standing_thing(old: OpenStatement, new: PlacedSentence) -> bool:
-    """Whether the older one settles, wants or forbids something that the newer one may be about."""
+    """Return whether the older one settles, wants or forbids something that the newer one may be about."""
     return (
         old.order < new.order
         and old.role == "user"
@@ -315,7 +315,7 @@ def _standing_thing(old: OpenStatement, new: PlacedSentence) -> bool:
 
 
 def replaced(statements: Iterable[PlacedSentence]) -> UpdateOutcome:
-    """Find the stale statements and the newer ones that must outlive an older one; oldest come first."""
+    """Find the stale statements, and the newer ones that must outlive an older one. The oldest come first."""
     updates: UpdateTracker[PlacedSentence] = UpdateTracker(lambda statement: statement)
     for statement in statements:
         updates.add(statement)
@@ -323,7 +323,7 @@ def replaced(statements: Iterable[PlacedSentence]) -> UpdateOutcome:
 
 
 def _corrects(old: SentenceReading, new: SentenceReading) -> bool:
-    """ "Scratch slate, the floor will be parquet": a correction that names all that an older decision was about."""
+    """Detect "Scratch slate, the floor will be parquet": a correction with nearly all words of an older decision."""
     if new.updates < 3 or old.kind != "decision" or _different_things(old, new):
         return False
     before, after = thing(old.text), thing(new.text)
@@ -331,7 +331,7 @@ def _corrects(old: SentenceReading, new: SentenceReading) -> bool:
 
 
 def _chooses_again(old: OpenStatement, new: PlacedSentence) -> bool:
-    """ "Back end in Go, I've come round": a short correction that has another word for what was decided."""
+    """Detect "Back end in Go, I've come round": a short correction with another option for the decision."""
     before, after = old.reading, new.reading
     if (
         after.updates < 3
@@ -352,25 +352,25 @@ def _chooses_again(old: OpenStatement, new: PlacedSentence) -> bool:
 
 
 def _may_settle(new: PlacedSentence) -> tuple[Settling, ...]:
-    """Which older statements this one may settle, by what they do."""
+    """Return the `settling` of older statements that this one may settle."""
     after = new.reading
     if after.stands == "over":
-        return ("open",)  # that it is over is told twice
+        return ("open",)  # its end may be reported twice
     if after.stands == "open":
         if new.role == "assistant":
-            return ()  # it repeats what it was told
-        return ("open", "over", "done") if after.values or after.updates else ("over", "done")  # else wanted twice
+            return ()  # it repeats the user
+        return ("open", "over", "done") if after.values or after.updates else ("over", "done")  # else wished twice
     return ("open", "over") if after.deeds else ()
 
 
 def settles(old: OpenStatement, new: PlacedSentence, *, rare: bool = False) -> bool:
-    """Whether a statement says how the thing stands now that an older one, which it `_may_settle`, was about."""
+    """Return whether a statement gives the present state of the thing of an older one that it `_may_settle`."""
     before, after = old.reading, new.reading
     if new.order < old.order:
         return False
     wanted, told = thing(before.text), thing(after.text)
     if after.stands == "over":
-        rare = rare and len(wanted & told) >= 0.3 * len(told)  # and hardly about anything else
+        rare = rare and len(wanted & told) >= 0.3 * len(told)  # and is about hardly anything else
         same = about_the_same(wanted, told, 0.5 if rare else 0.6, rare=rare)
     else:
         same = len(wanted & told) >= 0.75 * len(wanted) and about_the_same(wanted, told)
@@ -380,14 +380,14 @@ def settles(old: OpenStatement, new: PlacedSentence, *, rare: bool = False) -> b
 
 
 def _opposites(old: SentenceReading, new: SentenceReading) -> bool:
-    """Whether the two name different ones of opposites: the staging and the production server."""
+    """Return whether the two name different members of a group of opposites: staging and production server."""
     first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
     return any(first[group].isdisjoint(second[group]) for group in first.keys() & second.keys())
 
 
 def _must_outlive(old: SentenceReading, new: SentenceReading, shared: int, *, rare: bool) -> bool:
-    """Too little to drop the old, enough to never show it alone: another value for mostly the same words or for a rare
-    one, or a correction about what a rule is about."""
+    """Return whether a match is too weak to drop the old statement and too strong to show it alone: another value for
+    mostly the same words or for a rare one, or a correction about a rule's subject."""
     size = min(len(old.subject), len(new.subject))
     is_near = rare or (size and shared >= 0.5 * size)
     if is_near and _competing(old, new) and not _different_things(old, new):
@@ -402,9 +402,9 @@ def _may_correct(new: PlacedSentence, old: OpenStatement) -> bool:
 
 
 def stale_values(old: SentenceReading, new: SentenceReading, shared: int, *, rare: bool = False) -> frozenset[str]:
-    """The values of `old` that `new` replaces (empty: none); `shared` counts their common content words.
+    """Return the values of `old` that `new` replaces, or none. `shared` is the number of common content words.
 
-    `rare`: one of these is hardly used elsewhere.
+    `rare`: one of these occurs hardly anywhere else.
     """
     if new.updates >= 3 and new.names and (swapped := _swapped_names(old, new, shared)):
         return swapped
@@ -417,7 +417,7 @@ def stale_values(old: SentenceReading, new: SentenceReading, shared: int, *, rar
         enough = shared >= 2 and share >= 0.66
     else:
         enough = shared >= 2 and (shared / union >= 0.74 or (rare and old.subject <= new.subject))
-    if not enough and new.updates < 3:  # as with most: their values need not be compared
+    if not enough and new.updates < 3:  # the common case, in which values need no comparison
         return frozenset()
     pairs = _competing(old, new)
     if not pairs or (new.updates < 1 and len(pairs) > 1) or _different_things(old, new) or _other_one(old, new):
@@ -427,7 +427,7 @@ def stale_values(old: SentenceReading, new: SentenceReading, shared: int, *, rar
 
 
 def _rule_survives(old: SentenceReading, new: SentenceReading, shared: int) -> bool:
-    """A rule only goes for a sentence that is a rule itself or repeats most of it."""
+    """Return whether a rule gives way to this sentence: to a rule, or to a sentence that repeats most of it."""
     return old.rule < 3 or new.rule >= 2 or shared >= 0.6 * len(old.subject)
 
 
@@ -436,7 +436,7 @@ def _key(value: Value) -> tuple[str, str]:
 
 
 def _competing(old: SentenceReading, new: SentenceReading) -> frozenset[str]:
-    """Values of `old` for which `new` has another one of the same type."""
+    """Return the values of `old` for which `new` has another value of the same type."""
     fresh: dict[tuple[str, str], set[str]] = {}
     for value in new.values:
         fresh.setdefault(_key(value), set()).add(value.norm)
@@ -449,7 +449,7 @@ def _competing(old: SentenceReading, new: SentenceReading) -> frozenset[str]:
         if norms_of_type is None or (value.kind == "name" and new.updates < 3) or norms_of_type <= known:
             continue
         if value.norm not in norms_of_type or new.updates >= 3:
-            stale.add(value.norm)  # a correction shows both: "from 30 to 45 days"
+            stale.add(value.norm)  # a correction contains both: "from 30 to 45 days"
     if not stale and new.updates >= 3:  # "not 30 but 45 days": the first has no unit
         bare = {norm for key, norms_ in fresh.items() if key[0] in _NUMERIC for norm in norms_}
         stale.update(
@@ -461,7 +461,7 @@ def _competing(old: SentenceReading, new: SentenceReading) -> frozenset[str]:
 
 
 def _different_things(old: SentenceReading, new: SentenceReading) -> bool:
-    """Whether the two statements name different people, orders, places or opposites."""
+    """Return whether the two statements name different people, orders, places or opposites."""
     if (
         old.names
         and new.names
@@ -479,10 +479,10 @@ def _different_things(old: SentenceReading, new: SentenceReading) -> bool:
 
 
 def _other_one(old: SentenceReading, new: SentenceReading) -> bool:
-    """Whether each names something in capitals, at its beginning or inside, that the other does not say.
+    """Return whether each contains a capitalized name that the other lacks.
 
-    A word in capitals throughout is a label or shouted, and names nothing; a date is a value. The same thing of two
-    owners ("billing's timeout", "settlement's timeout") is two things.
+    A word all in capitals is a label or shouted, and no name; a date is a value. The same thing of two owners
+    ("billing's timeout", "settlement's timeout") is two things.
     """
     first, second = old.text.casefold(), new.text.casefold()
     if any(name not in second for name in _named(old)) and any(name not in first for name in _named(new)):
@@ -493,7 +493,7 @@ def _other_one(old: SentenceReading, new: SentenceReading) -> bool:
 
 
 def _owners(text: str) -> dict[str, str]:
-    """Things that are said to be somebody's or something's, and whose; of Chinese the two characters beside 的."""
+    """Return things with an owner, and the owner of each; in Chinese the two characters on each side of 的."""
     if not any(mark in text for mark in _OWNING):
         return {}
     return {match[2] or match[4]: match[1] or match[3] for match in _OWNED.finditer(text)}
@@ -507,7 +507,7 @@ def _named(reading: SentenceReading) -> Iterator[str]:
 
 
 def _swapped_names(old: SentenceReading, new: SentenceReading, shared: int) -> frozenset[str]:
-    """ "Switch from Redis to Valkey": the new statement names the old choice and another one."""
+    """Detect "Switch from Redis to Valkey": the new statement names the old choice and another one."""
     if not new.values and not old.values and old.names and old.names.isdisjoint(new.subject):
         about = min(len(old.subject - old.names), len(new.subject - new.names))
         return old.names if shared >= 2 and shared >= 0.6 * about else frozenset()

@@ -107,12 +107,6 @@ def test_a_week_in_which_nothing_happened_says_so(desk: Desk) -> None:
     ]
 
 
-def test_a_night_writes_the_digest_of_its_week(desk: Desk, tmp_path: Path) -> None:
-    path = tmp_path / "week.md"
-    run("run", "--night", "2099-12-05", "--digest", str(path), *desk.where)
-    assert path.read_text(encoding="utf-8") == run("digest", "--week", "2099-W49", *desk.where).stdout
-
-
 @pytest.mark.parametrize("text", ["48", "2026-W54", "2026-W00", "2026-48", "W48", "2026-W4", "0000-W01", ""])
 def test_a_week_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InputError) as refused:

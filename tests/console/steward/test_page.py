@@ -7,7 +7,6 @@ from typing import Any
 from ctxsteward.console.steward.page import page
 from ctxsteward.steward.harvest.usage import RecordUse
 from ctxsteward.steward.night.chain import Night
-from ctxsteward.steward.night.report import NightReport
 
 from ...steward.scenes import recommendation
 
@@ -28,20 +27,12 @@ def page_of(*nights: Night, **more: Any) -> str:
     )
 
 
-def test_the_page_tells_alerts_of_the_last_nights_without_a_night_of_its_own() -> None:
+def test_the_page_tells_alerts_of_the_last_nights() -> None:
     found = page_of(night(1), night(2), night(3), night(4, absorbed=90), night(5, harvested=0))
     assert "Yields out of the ordinary" in found
     assert "<td>2026-11-04</td><td>absorbed: 90, 4.5 × the median of 3 nights</td>" in found
     assert "<td>2026-11-05</td><td>harvested: nothing, though 10 were due</td>" in found
     assert "Yields out of the ordinary" not in page_of(night(1), night(2))
-
-
-def test_tonight_s_alerts_stand_once() -> None:
-    alert = "harvested: nothing, though 10 were due"
-    report = NightReport(
-        tenant="acme", profile="support", night="2026-11-02", run="n2", outcome="unchanged", alerts=(alert,)
-    )
-    assert page_of(night(1), night(2, harvested=0), report=report).count(alert) == 1
 
 
 def test_the_hit_rate_is_drawn_over_nights() -> None:

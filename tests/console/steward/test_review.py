@@ -152,7 +152,7 @@ def test_the_page_begins_with_lines_and_their_evidence_and_says_what_review_says
     assert (len(told) > 30, places[0]) == (True, plain.index(f"- {PICKUP} [{references_of([id_])[id_]}]"))
     first = plain.index("In force for everybody"), plain.index("hana-2§5 hana, 2026-11-22: “Never use emojis")
     assert [*first, places[0], plain.index("<h2>Records")] == sorted([*first, places[0], plain.index("<h2>Records")])
-    for command in ("--approve {}", '--reject {} --reason "…"', '--edit {} --text "…"', "--later {}"):
+    for command in ("--approve {}", '--reject {} --reason "…"', '--edit {} --text "…"'):
         assert f"ctxsteward steward review {command.format(id_)} --as NAME\n" in plain
 
 
@@ -267,20 +267,6 @@ def test_forgetting_who_said_it_takes_the_edited_words_as_well(desk: Desk) -> No
         assert place.store.vault("default").tombstone(body["text"]["key"]) is not None
 
 
-def test_a_question_that_was_put_off_comes_again_with_the_next_night(desk: Desk) -> None:
-    id_ = pickup(desk)
-    last = value("why", id_, *desk.where)
-    off = decide(desk, "ada", "--later", id_)
-    assert (off["verdict"], off["who"], off["state"]) == ("later", "ada", "put off")
-    found = value("review", *desk.where)
-    assert (PICKUP in asked(desk), found["put_off"]) == (False, 1)
-    assert "\n1 put off until the next night, or tomorrow\n" in run("review", *desk.where).stdout
-    assert asked(desk, "--all")[PICKUP]["put_off_by"] == "ada"
-    assert value("why", id_, *desk.where) == last, "it decides nothing"
-    night(desk)
-    assert (PICKUP in asked(desk), value("review", *desk.where)["put_off"]) == (True, 0)
-
-
 def test_an_answer_to_words_that_were_changed_meanwhile_is_refused(desk: Desk) -> None:
     id_ = pickup(desk)
     decide(desk, "ada", "--edit", id_, "--text", WORDS)
@@ -369,7 +355,7 @@ def test_on_a_terminal_one_key_answers_each_question(desk: Desk) -> None:
         screen.type("only until May\n")
         assert "ada rejected record" in screen.until(ASK)
         screen.press("l")
-        assert "it is asked again after the next night, or tomorrow" in screen.until(ASK)
+        screen.until(ASK)
         screen.press("e")
         screen.until("its words")
         screen.type("Take the order_id from get_user before booking.\n")
@@ -377,15 +363,16 @@ def test_on_a_terminal_one_key_answers_each_question(desk: Desk) -> None:
         screen.press("a")
         assert "ada approved record" in screen.until(ASK)
         screen.press("q")
-        screen.until("4 of 5 answered")
+        screen.until("3 of 5 answered")
         assert screen.process.wait(30) == 0
     states = {one["id"]: value("why", one["id"], *desk.where)["record"] for one in before[:5]}
     reviews = [(one["review"] or {}).get("state") for one in states.values()]
     assert reviews == ["rejected", None, "awaiting", "approved", None]
-    assert [one["id"] for one in value("review", *desk.where)["records"]] == [
+    assert {one["id"] for one in value("review", *desk.where)["records"]} == {
+        before[1]["id"],
         before[2]["id"],
         *[one["id"] for one in before[4:]],
-    ]
+    }
     assert desk.tokens["ada"] not in screen.screen
 
 
@@ -401,9 +388,9 @@ def test_an_editor_is_opened_on_the_words_and_a_token_is_asked_for_until_one_ser
             screen.type(f"{desk.tokens[name]}\n")
             assert says in screen.until(ASK)
         screen.press("l")
-        assert "ben put off record" in screen.until(ASK)
+        screen.until(ASK)
         screen.press("\x03")
-        screen.until("2 of 5 answered")
+        screen.until("1 of 5 answered")
         assert screen.process.wait(30) == 0
     assert (tmp_path / "seen").read_text() == f"{PICKUP}\n"
     assert asked(desk)[WORDS]["reasons"] == ["edited"]

@@ -68,7 +68,8 @@ class First(NamedTuple):
 def first(tmp_path_factory: pytest.TempPathFactory) -> First:
     folder = tmp_path_factory.mktemp("first")
     store, page = f"file:{folder / 'store'}", folder / "night.html"
-    told = run("run", "--store", store, "--html", str(page))
+    told = run("run", "--store", store)
+    run("status", "--store", store, "--html", str(page))
     assert told.stderr == ""
     again = run("run", "--store", store)
     return First(store, told.stdout, page.read_text(encoding="utf-8"), again.stdout, value("run", "--store", store))
@@ -252,9 +253,8 @@ def test_text_of_a_transcript_moves_no_terminal_and_starts_no_script(tmp_path: P
         str(tmp_path / "profile.yaml"),
         "--store",
         f"file:{tmp_path / 'store'}",
-        "--html",
-        str(page),
     )
+    run("status", "--store", f"file:{tmp_path / 'store'}", "--html", str(page))
     assert "\x1b" not in told.stdout
     assert "\u202e" not in told.stdout
     text = page.read_text(encoding="utf-8")

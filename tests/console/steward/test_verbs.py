@@ -55,30 +55,29 @@ def test_status_says_how_it_stands(where: tuple[str, str]) -> None:
     assert "the shipped transcripts" in run("status", *where).stdout
 
 
-def test_log_tells_versions_nights_and_the_changelog(where: tuple[str, str]) -> None:
+def test_log_tells_versions_and_the_changelog(where: tuple[str, str]) -> None:
     rows = value("log", *where)
     assert [(row["version"], row["promotion"] and row["promotion"]["level"]) for row in rows] == [
         (2, "INFO"),
         (1, None),
     ]
     assert [row["version"] for row in value("log", "--limit", "1", *where)] == [2]
-    assert [row["outcome"] for row in value("log", "--nights", *where)] == ["promoted"]
     assert "needed nobody" in run("log", *where).stdout
     page = run("log", "--markdown", *where).stdout
     assert page.startswith(f"# Changelog of profile {PROFILE}\n")
     assert "pickup in Bonn" not in page, "a changelog holds addresses, never what users said"
 
 
-def test_diff_gives_a_patch_and_its_inverse(where: tuple[str, str]) -> None:
+def test_a_comparison_gives_a_patch_and_its_inverse(where: tuple[str, str]) -> None:
     from ctxsteward.steward.drift.report import apply, keyed
 
-    found = value("diff", "1", "2", *where)
+    found = value("drift", "1", "2", *where)
     with open_store(where[1]) as store:
         one, two = (keyed(store.profiles(PROFILE).at(number).profile) for number in (1, 2))
     assert apply(tuple(found["patch"]), one) == two
     assert apply(tuple(found["inverse"]), two) == one
     assert [line[:2] for line in found["changes"]] == ["+ "]
-    assert value("diff", "2", "2", *where)["patch"] == []
+    assert value("drift", "2", "2", *where)["patch"] == []
 
 
 def test_drift_is_of_the_last_commit_and_says_its_level(where: tuple[str, str]) -> None:
@@ -191,7 +190,7 @@ def test_who_is_forgotten_leaves_every_record_and_version(folder: Path, tmp_path
     found = value("why", wish[0], *where, code=None)
     assert sorted(span["session"] for span in found["spans"]) == ["ben-3", "emil-1"]
     assert (found["record"]["status"], found["in_force_in_version"]) == ("candidate", None)
-    assert "emojis" not in run("diff", "1", "2", *where).stdout
+    assert "emojis" not in run("drift", "1", "2", *where).stdout
     again = run("forget", *whom, "--who", "ada", "--why", "request 17", *where, code=2)
     assert "nothing was harvested from them" in again.stderr
     night = value("run", "--full", *where, code=None)
@@ -242,7 +241,7 @@ def test_a_night_without_a_figure_is_a_gap() -> None:
 
 def test_help_names_every_verb() -> None:
     told = run("--help").stdout
-    for verb in "run status log diff why review promote rollback quarantine drift doctor forget actors".split():  # noqa: SIM905
+    for verb in "run status log why review promote rollback quarantine drift doctor forget actors".split():  # noqa: SIM905
         assert f"  {verb} " in told
 
 

@@ -21,7 +21,7 @@ from ctxsteward.envelope.testing import memory_store
 from ..agent_histories import agent_history
 from ..messages import CHARS, char_builder
 
-TOLD_SINCE = ("dynamic_over_budget", "message_shortened")
+TOLD_SINCE = ("dynamic_over_budget", "message_shortened", "rule_not_visible")
 """Kinds of findings that were added after these digests were taken: they change nothing of what is sent."""
 
 

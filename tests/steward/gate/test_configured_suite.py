@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from ctxsteward.envelope.building.builder import EnvelopeBuilder
-from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas import ContextError, InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.steward.gate.settings import CombinedGate, GateSettings, HeadBudgets, configured, with_suites
 from ctxsteward.steward.gate.suite import FrozenGate, HeldOutRequest, default_builder, load_suite, shipped
-from ctxsteward.steward.release.promotion import Promotion, PromotionCodec, assess, promote, rollback
-
-WHEN = "2026-11-22T04:00:00+00:00"
 
 
 def record(text: str) -> MetaRecord:
@@ -174,87 +169,15 @@ def test_the_models_tokenizer_counts() -> None:
 ONE_CASE = shipped().model_copy(update={"cases": shipped().cases[:1]})
 
 
-class Counted:
-    """Makes builders, and counts the replays of one case they were for: two builders each."""
-
-    def __init__(self) -> None:
-        self.made = 0
-
-    def __call__(self) -> EnvelopeBuilder:
-        self.made += 1
-        return default_builder()
-
-    @property
-    def replays(self) -> int:
-        return self.made // 2
-
-
-def gate(builder: Counted, known: Any = None) -> FrozenGate:
-    more: Mapping[str, Any] = {} if known is None else {"known": known}
-    return FrozenGate(builder=builder, builds="counted", suite=ONE_CASE, **more)
-
-
 def test_a_champion_is_replayed_once_for_both_where_it_is_the_challenger() -> None:
-    counted = Counted()
+    made: list[EnvelopeBuilder] = []
 
-    assert gate(counted)(FIRST, FIRST).passed
-    assert counted.replays == 1
+    def builder() -> EnvelopeBuilder:
+        made.append(default_builder())
+        return made[-1]
 
-
-def test_a_promotion_costs_one_replay_and_its_report_is_the_same() -> None:
-    store = memory_store()
-    versions = store.profiles("desk")
-    versions.commit(FIRST, who="ada", why="first", when=WHEN)
-
-    def next_night(challenger: ProfileDocument, counted: Counted, parent: int) -> Promotion:
-        champion = versions.at(parent).profile
-        found = gate(counted, PromotionCodec(store, versions).known(parent))(champion, challenger)
-        assert found == gate(Counted())(champion, challenger)
-        drift = assess(versions, challenger, parent=parent, when=WHEN)
-        return promote(store, "desk", challenger, drift, found, None, "steward", "night", WHEN, parent=parent)
-
-    first, second = Counted(), Counted()
-    assert next_night(SECOND, first, 1).kind == "committed"
-    third = desk("Keep answers short and put the result first.", "Give lengths in metric units.")
-    assert next_night(third, second, 2).kind == "committed"
-    assert (first.replays, second.replays) == (2, 1)
-
-    rollback(store, "desk", 2, who="otto", why="back", when=WHEN)
-    restored = Counted()
-    next_night(desk("Write plain text, do not use tables."), restored, 4)
-    assert restored.replays == 1
-
-
-def test_another_builder_other_cases_or_texts_are_another_replay() -> None:
-    one = FrozenGate(builds="a")
-    keys = {
-        one.key(FIRST, {}),
-        FrozenGate(builds="b").key(FIRST, {}),
-        FrozenGate(builds="a", suite=load_held()).key(FIRST, {}),
-        one.key(SECOND, {}),
-        one.key(FIRST, {"policies.cite": "Cite."}),
-    }
-
-    assert len(keys) == 4, "held cases are not replayed"
-    assert FrozenGate().key(FIRST, {}) == ""
-
-
-def load_held() -> Any:
-    return shipped().holding([HeldOutRequest(id="mine", event="Name the shelf.")])
-
-
-def test_nothing_in_the_store_tells_a_replay_by_a_plain_digest() -> None:
-    store = memory_store()
-    versions = store.profiles("desk")
-    versions.commit(FIRST, who="ada", why="first", when=WHEN)
-    found = gate(Counted())(FIRST, SECOND)
-    drift = assess(versions, SECOND, parent=1, when=WHEN)
-    landed = promote(store, "desk", SECOND, drift, found, None, "steward", "night", WHEN, parent=1)
-
-    assert landed.version is not None
-    beside = store.vault("default").get(landed.version.link.body["promotion"]["gate"]["blob"])
-    assert b'"replay":"' in beside
-    assert found.replay.encode() not in beside
+    assert FrozenGate(builder=builder, suite=ONE_CASE)(FIRST, FIRST).passed
+    assert len(made) == 2, "two builders a replay"
 
 
 # -- suites beside the cases ---------------------------------------------------------------------------------

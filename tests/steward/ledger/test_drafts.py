@@ -89,7 +89,7 @@ def test_grown_drafts_are_those_of_all_observations(nights: list[tuple[Any, ...]
             new = artifacts_of(store, [(*row, 3 * night + revision) for *row, revision in rows])
             news.append(new + [tool_artifact(store, 10 * night + at + 10, *one) for at, one in enumerate(scenes)])
             foreseen.absorb(*news[-1])
-        names = [row[0] for row in foreseen._db.rows("SELECT id FROM claims ORDER BY id")]
+        names = [row[0] for row in foreseen._db.rows("SELECT DISTINCT claim FROM seen ORDER BY claim")]
         came: list[Artifact] = []
         for new, (_, _, picked, gone) in zip(news, nights, strict=True):
             shown = tuple(sorted({names[at % len(names)] for at in picked})) if names else ()
@@ -108,11 +108,10 @@ def aged(path: Path, version: int) -> None:
     """Make a file what an older version might have left."""
     with sqlite3.connect(path) as file:
         for statement in (
-            "DROP TABLE shown",
-            "CREATE TABLE shown (claim TEXT, seen TEXT)",
-            "DROP TABLE claims",
-            "DROP TABLE uses",
-            "CREATE TABLE uses (batch TEXT)",
+            "DROP TABLE seen",
+            "CREATE TABLE claims (id TEXT, seen TEXT)",
+            "DROP TABLE batches",
+            "CREATE TABLE batches (batch TEXT)",
             "CREATE TABLE olden (words TEXT)",
             "INSERT INTO olden VALUES ('secret')",
             f"PRAGMA user_version = {version}",
@@ -128,13 +127,12 @@ def store() -> Any:
 
 
 def filled(store: Store, path: Path) -> tuple[Any, ...]:
-    """A ledger whose artifacts are in the store, one of them withdrawn, and its records published."""
+    """A ledger whose artifacts are in the store, one of them withdrawn."""
     with opened(store, path) as ledger:
         kept = ArtifactStore(store, TENANT)
         came = [artifact(store, f"s{n}", ["Keep your answers short."], principal=f"u{n}") for n in range(4)]
         ledger.absorb_kept([address for one in came if (address := kept.put(one)) is not None])
         ledger.withdraw(session="s3")
-        ledger.publish(ledger.records(JudgementContext(now=NOW, run="night-1")))
         return told(ledger)
 
 

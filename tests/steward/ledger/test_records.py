@@ -262,34 +262,6 @@ class TestIds:
             other.absorb(artifact(store, "s1", ["Keep your answers short."]))
             assert {one.id for one in other.records()}.isdisjoint(one.id for one in ledger.records())
 
-    def test_records_that_became_one_are_listed_by_the_older(self, store: Store, ledger: Ledger) -> None:
-        wide, far = "Keep your answers short, three lines at most.", "Answers: short."
-        said(store, ledger, "s1", wide, ts="2026-01-01")
-        said(store, ledger, "s2", far, ts="2026-01-02")
-        before = by_text(ledger)
-        assert len(before) == 2
-        ledger.publish(before.values())
-        said(store, ledger, "s3", "Short answers, three lines.", ts="2026-01-03")
-        after = list(ledger.records(JudgementContext(now=NOW)))
-        merged = [record for record in after if "merged" in record.reasons]
-        assert [record.supersedes for record in merged] == ([(before[far].id,)] if len(after) == 1 else [])
-
-
-class TestStamps:
-    def test_the_same_input_again_is_the_same_bytes(self, store: Store, ledger: Ledger) -> None:
-        said(store, ledger, "s1", "Keep your answers short.")
-        first = list(ledger.records(JudgementContext(now=NOW, run="night-1")))
-        ledger.publish(first)
-        later = list(ledger.records(JudgementContext(now="2026-11-23T00:00:00Z", run="night-2")))
-        assert [one.model_dump_json() for one in later] == [one.model_dump_json() for one in first]
-
-    def test_a_change_raises_the_revision_and_names_the_night(self, store: Store, ledger: Ledger) -> None:
-        said(store, ledger, "s1", "Keep your answers short.")
-        ledger.publish(ledger.records(JudgementContext(now=NOW, run="night-1")))
-        said(store, ledger, "s2", "Short answers, please.", principal="ann")
-        (record,) = ledger.records(JudgementContext(now="2026-11-23T00:00:00Z", run="night-2"))
-        assert (record.revision, record.run, record.validity.recorded_at) == (2, "night-2", NOW)
-
 
 class TestQuarantine:
     @pytest.mark.parametrize(

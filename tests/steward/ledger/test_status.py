@@ -48,7 +48,6 @@ def test_counts_single_records_and_active_ones_are_those_of_all_records(nights: 
             assert dict(found.statuses) == Counter(record.status for record in records)
             assert list(found.active) == [one for one in records if one.status == "active"]
             assert [ledger.record(one.id, as_of) for one in records] == records
-            ledger.publish(found.active)
 
 
 def say(store: Store, ledger: Ledger, session: str, text: str, **fields: Any) -> None:

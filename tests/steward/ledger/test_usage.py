@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from ctxsteward.steward.harvest.batches import BatchResult, SessionUse
 from ctxsteward.steward.harvest.usage import FATES, RecordUse
 from ctxsteward.steward.ledger.database import LedgerDatabase
 from ctxsteward.steward.ledger.reconciliation import Reconciliation
+from ctxsteward.steward.ledger.records import LedgerIdentity
 from ctxsteward.steward.ledger.usage_table import UsageTable
 
 from ...examples import examples
@@ -29,31 +31,22 @@ class Batches:
     def __post_init__(self) -> None:
         self.asked: list[str] = []
 
-    def addresses(self) -> Iterable[str]:
-        return list(self.by_address)
-
     def read(self, address: str) -> BatchResult:
         self.asked.append(address)
         return BatchResult(address=address, artifacts=(), uses=self.by_address[address])
 
 
 def usage_table(database: LedgerDatabase) -> UsageTable:
-    return UsageTable(
-        database, lambda: Reconciliation(labels={}, drafts={}, flaws={}, opposed={}, alone=lambda label: None)
-    )
-
-
-def table(database: LedgerDatabase) -> dict[str, RecordUse]:
-    rows = database.rows("SELECT * FROM used ORDER BY record")
-    return {record: RecordUse(*counts) for record, *counts in rows if any(counts)}
+    return UsageTable(database, lambda: Reconciliation(database, LedgerIdentity("acme", "support")))
 
 
 def counted(batches: Iterable[tuple[str, tuple[SessionUse, ...]]]) -> dict[str, RecordUse]:
     database = LedgerDatabase(Path(":memory:"), "test")
     try:
+        table = usage_table(database)
         for address, uses in batches:
-            usage_table(database).add(address, uses)
-        return table(database)
+            table.catch_up([address], Batches({address: uses}).read)
+        return table.by_shown_id()
     finally:
         database.close()
 
@@ -106,30 +99,36 @@ def test_whoever_was_forgotten_counts_no_more_and_does_not_come_back(
     left = {address: tuple(one for one in uses if forgotten.isdisjoint(one.rests)) for address, uses in batches.items()}
     found, database = Batches(batches), LedgerDatabase(Path(":memory:"), "test")
     try:
-        usage_table(database).catch_up(found, forgotten)
-        assert table(database) == counted(left.items()), "a ledger that is made anew"
+        table = usage_table(database)
+        table.catch_up(found.by_address, found.read, forgotten)
+        assert table.by_shown_id() == counted(left.items()), "a ledger that is made anew"
         found.by_address["later"] = (use("s-1", 9, "s-1", complied="r-1"),)
-        usage_table(database).catch_up(found, forgotten)
-        assert ("r-1" in rests_of(database, "s-1")) == ("s-1" not in forgotten)
+        table.catch_up(found.by_address, found.read, forgotten)
+        assert ("s-1" in held(database)) == ("s-1" not in forgotten)
     finally:
         database.close()
 
 
-def rests_of(database: LedgerDatabase, reading: str) -> str:
-    """What is kept of a reading."""
-    rows = database.rows("SELECT fates FROM uses WHERE reading = ?", reading)
-    return str(rows[0][0]) if rows else ""
+def held(database: LedgerDatabase) -> str:
+    """All that the file holds of batches."""
+    return json.dumps(database.rows("SELECT * FROM batches"))
 
 
 def test_what_was_counted_before_is_taken_back() -> None:
     database = LedgerDatabase(Path(":memory:"), "test")
+    batches = Batches(
+        {
+            "a": (use("s-1", 1, "s-1", "ann", complied="r-1", quiet="r-2"),),
+            "b": (use("s-2", 1, "s-2", "ben", complied="r-1"),),
+        }
+    )
     try:
-        usage_table(database).add("a", (use("s-1", 1, "s-1", "ann", complied="r-1", quiet="r-2"),))
-        usage_table(database).add("b", (use("s-2", 1, "s-2", "ben", complied="r-1"),))
-        usage_table(database).withdraw({"ann"})
-        assert table(database) == {"r-1": FATES["complied"]}
-        assert database.rows("SELECT reading FROM uses") == [("s-2",)]
-        assert database.rows("SELECT count(*) FROM used") == [(1,)], "no record of theirs is named"
+        table = usage_table(database)
+        table.catch_up(batches.by_address, batches.read)
+        table.withdraw({"ann"})
+        assert table.by_shown_id() == {"r-1": FATES["complied"]}
+        assert "s-1" not in held(database)
+        assert "r-2" not in held(database), "no record of theirs is named"
     finally:
         database.close()
 
@@ -153,10 +152,11 @@ def test_batches_that_are_counted_are_not_read_again(tmp_path: Path) -> None:
     batches = Batches({"a": (use("s-1", 1, quiet="r-1"),), "b": ()})
     database = LedgerDatabase(tmp_path / "ledger.sqlite", "test")
     try:
-        assert usage_table(database).catch_up(batches) == 2
+        table = usage_table(database)
+        assert table.catch_up(batches.by_address, batches.read) == 2
         batches.by_address["c"] = (use("s-2", 1, complied="r-1"),)
-        assert usage_table(database).catch_up(batches) == 1
+        assert table.catch_up(batches.by_address, batches.read) == 1
         assert batches.asked == ["a", "b", "c"]
-        assert table(database) == {"r-1": RecordUse(shown=2, judged=2, fired=1, complied=1)}
+        assert table.by_shown_id() == {"r-1": RecordUse(shown=2, judged=2, fired=1, complied=1)}
     finally:
         database.close()

@@ -34,7 +34,6 @@ def brief(number: int, who: int, where: int, day: int | None, **fields: object) 
         "ts": None if day is None else f"{day}",
         "sensitivity": "none",
         "is_single": False,
-        "is_shown": False,
         "is_confirmed": False,
         "is_denied": False,
     }
@@ -132,7 +131,7 @@ def test_counts_are_of_places_sessions_and_people() -> None:
 
 def test_what_a_person_said_stands_alone_and_what_was_shown_lends_nothing() -> None:
     person, tool = brief(1, 1, 1, 1), brief(2, 2, 2, 2, trust="tool_internal")
-    echo = brief(3, 3, 3, 3, is_shown=True)
+    echo = brief(3, 3, 3, 3, shown="c1")
     said = [("c1", person), ("c1", tool), ("c1", echo)]
     assert supporting(said, {echo.id}) == [("c1", person)]
     assert supporting(said) == [("c1", person), ("c1", echo)]

@@ -17,7 +17,7 @@ from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
 from ctxsteward.schemas.recommendation import MetaRecommendation, Review, Scope
 from ctxsteward.steward.erasure import RecordSupport, StewardRecords
 from ctxsteward.steward.release.actors import ActionRefused, Actor, Actors
-from ctxsteward.steward.release.record_reviews import Postponement, RecordRejection, RecordReviews, people_for
+from ctxsteward.steward.release.record_reviews import RecordRejection, RecordReviews, people_for
 from ctxsteward.store.journal.erasures import ErasureRequest
 
 from ..scenes import recommendation
@@ -268,25 +268,15 @@ def test_a_rejection_holds_under_every_name_of_the_claim_until_a_newer_verdict(s
     assert reviews(store).rejections()["r2"] == refused, "what was said is remembered"
 
 
-def test_a_question_is_put_off_until_the_next_night_or_the_next_day(store: Store) -> None:
-    off = reviews(store).put_off(record(), TOKENS["ada"], when=WHEN, night="2026-11-21")
-    assert (off, reviews(store).postponed()) == (Postponement("ada", WHEN, "2026-11-21"), {"r1": off})
-    assert standing(store, record()) == {}, "it decides nothing"
-    assert [
-        off.holds(night, today) for night in ("2026-11-21", "2026-11-22") for today in ("2026-11-22", "2026-11-23")
-    ] == [True, False, False, False]
-    with pytest.raises(ActionRefused):
-        reviews(store).put_off(record(), TOKENS["otto"], when=WHEN, night="2026-11-21")
-
-
 def test_decisions_of_several_people_at_once_are_all_there(store: Store, tmp_path: Path) -> None:
     def decide(at: int) -> None:
         with open_store(f"file:{tmp_path}") as own:
             name, one = ("ada", "ben", "cleo")[at % 3], record(id=f"r{at}")
             if at % 4 == 0:
                 reviews(own).edit(one, f"{WORDS} {at}", TOKENS[name], when=WHEN)
-            elif at % 4 == 1:
-                reviews(own).put_off(one, TOKENS[name], when=WHEN, night="2026-11-21")
+            elif at % 4 == 1:  # as earlier versions put a question off
+                log, later = reviews(own), {"kind": "later", "record": one.id, "night": "2026-11-21"}
+                log.append(log.signed({"schema_version": 2, **later, "who": name, "when": WHEN}, signer(name)))
             else:
                 reviews(own).answer(one, "approve" if at % 4 == 2 else "reject", TOKENS[name], when=WHEN)
 
@@ -294,7 +284,6 @@ def test_decisions_of_several_people_at_once_are_all_there(store: Store, tmp_pat
         list(pool.map(decide, range(12)))
     states = {id: one.state for id, one in reviews(store).standing(lambda id: record(id=id)).items()}
     assert states == {f"r{at}": ("awaiting", None, "approved", "rejected")[at % 4] for at in range(12) if at % 4 != 1}
-    assert sorted(reviews(store).postponed()) == ["r1", "r5", "r9"]
 
 
 def test_a_body_of_a_later_version_is_refused(store: Store) -> None:
@@ -307,11 +296,22 @@ def test_a_body_of_a_later_version_is_refused(store: Store) -> None:
 def test_a_body_that_somebody_altered_counts_for_nothing(store: Store) -> None:
     log = reviews(store)
     whole = log.signed(
-        {"schema_version": 2, "kind": "later", "record": "r1", "night": "2026-11-21", "who": "ada", "when": WHEN},
+        {
+            "schema_version": 2,
+            "kind": "record",
+            "record": "r1",
+            "says": log.says(record()),
+            "verdict": "reject",
+            "who": "ada",
+            "when": WHEN,
+            "names": ["r1"],
+            "stood_on": [],
+            "note": "",
+        },
         signer("ada"),
     )
-    log.append(whole | {"night": "2099-01-01"})
-    assert log.postponed() == {}
+    log.append(whole | {"names": ["r1", "r2"]})
+    assert log.rejections() == {}
 
 
 def test_a_note_that_fits_no_record_is_refused_and_one_that_was_kept_is_cut(store: Store) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
 from ctxsteward.envelope.history.state import State
 from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import FirstLine
@@ -509,3 +509,22 @@ def test_nothing_is_forgotten_where_the_records_of_the_steward_would_be_missed(
     with pytest.raises(StoreError, match="nothing was forgotten: install ctxsteward again"):
         forget(store, tenant="acme", session=session, **TOLD)
     assert rows(store, session) == before
+
+
+def test_a_rule_that_compactions_carry_goes_with_the_person_who_stated_it() -> None:
+    with open_store("memory:") as store:
+        session = store.session("s")
+        for turn in range(20):
+            said = {0: "Let us begin.", 1: "Never deploy on Fridays.", 2: "Never mail the auditors."}.get(
+                turn, "Go on."
+            )
+            session.append({"role": "user", "content": said}, principal="bob" if turn == 2 else "ann")
+            session.append({"role": "assistant", "content": f"Step {turn} is done, all lights are green. " * 4})
+            builder().build(session)
+        assert [rule.text for rule in session.state.rules] == ["Never deploy on Fridays.", "Never mail the auditors."]
+
+        forget(store, tenant="default", session="s", principal="ann", **TOLD)
+
+        left = store.at("default", "s").state
+        assert [rule.text for rule in left.rules] == ["Never mail the auditors."]
+        assert "Fridays" not in rows(store, "s", "default")

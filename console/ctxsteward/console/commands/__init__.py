@@ -63,7 +63,6 @@ EVALS = {
 
 STEWARD = {
     "actors": LazyCommand("steward.actors:actors", "Who may approve and operate; add somebody."),
-    "diff": LazyCommand("steward.versions:diff", "What changed between two versions."),
     "digest": LazyCommand("steward.digest:digest", "A week in sentences: in force, out, waiting, rejected, errors."),
     "doctor": LazyCommand(
         "steward.doctor:doctor", "Check configuration, keys, packages, Prefect, lease, ledger, spans."

@@ -68,7 +68,6 @@ class GovernedProfile:
     """That wait, and that were approved and are not in force."""
     questions: RowsPage[ReviewQuestion]
     held: int
-    put_off: int
     approved: tuple[MetaRecommendation, ...]
     """Records that people approved and that no version has yet."""
     in_force: tuple[MetaRecommendation, ...]
@@ -104,7 +103,6 @@ def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) 
             _waiting(place, record) for record in place.requests() if record.state in ("waiting", "approved")
         ),
         held=asked.held,
-        put_off=asked.put_off,
         approved=approved,
         in_force=tuple(sorted(active, key=lambda record: (record.kind, record.text, record.id))),
         reviewers=tuple(sorted(name for name, actor in actors.items() if "reviewer" in actor.roles)),

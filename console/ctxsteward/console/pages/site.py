@@ -56,7 +56,6 @@ DONE = frozenset(
         "more",
         "reject",
         "edit",
-        "later",
         "promote",
         "rollback",
         "unchanged",

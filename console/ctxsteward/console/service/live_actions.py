@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 Steward = Annotated[Principal, needs("steward")]
 FORM_BYTES, FIELDS = 16_384, 20
-DECISIONS = ("approve", "reject", "edit", "later")
+DECISIONS = ("approve", "reject", "edit")
 
 
 # -- how full a session is ------------------------------------------------------------------------------------------

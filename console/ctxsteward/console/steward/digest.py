@@ -16,7 +16,6 @@ import click
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.profile_changes import ChangelogEntry
-from ctxsteward.steward import NightReport
 from ctxsteward.steward.release.changelog import markdown_text
 
 from ..terminal.output import print_json, write_text
@@ -151,12 +150,6 @@ def _refused(row: Mapping[str, Any]) -> str:
 
 def _came_up(row: Mapping[str, Any]) -> str:
     return f"In {row['transcripts']:,} {'transcript' if row['transcripts'] == 1 else 'transcripts'}: “{row['text']}”"
-
-
-def write_digest(path: str, place: StewardContext, report: NightReport) -> None:
-    """Write the digest of the week of a night."""
-    with records_at(place, keep=not report.dry_run) as records:
-        write_text(path, digest_text(digest_document(place, records, week_of(None, report.night))))
 
 
 @click.command()

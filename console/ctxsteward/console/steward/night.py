@@ -56,9 +56,7 @@ from .context import (
     shipped_transcripts,
     with_shipped,
 )
-from .digest import write_digest
 from .night_report import night_document, show_night, with_changelog, with_records
-from .page import write_page
 from .records import LedgerView, ProfileOptions, about_a_profile, records_at
 
 STAGES = (
@@ -270,8 +268,6 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
     help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
 )
 @click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
-@click.option("--html", type=click.Path(), metavar="FILE", help="Write the report as a page of its own, too.")
-@click.option("--digest", type=click.Path(), metavar="FILE", help="Write the digest of this night's week, too.")
 @click.option("--as", "who", metavar="NAME", help="Author of a first version; default: your login name.")
 @about_a_profile()
 @click.pass_context
@@ -282,8 +278,6 @@ def run(
     transcripts: tuple[str, ...],
     profile: str | None,
     settings: str | None,
-    html: str | None,
-    digest: str | None,
     who: str | None,
     where: ProfileOptions,
     as_json: bool,
@@ -295,11 +289,7 @@ def run(
     store it runs on shipped transcripts. Exit codes: 1 a batch failed, or nothing could be read; 3 a person must look,
     or another night is under way; 4 a canary was rolled back.
     """
-
     file = read_settings(settings)
-    for option, path in (("--html", html), ("--digest", digest)):
-        if path is not None and not Path(path).parent.is_dir():
-            raise click.UsageError(f"{option} {path}: no such folder", ctx)
     asked = NightOptions(
         store=_given(ctx, "store", file),
         tenant=_given(ctx, "tenant", file),
@@ -314,10 +304,6 @@ def run(
     with ready(asked) as night:
         with night_bar(shown=not as_json) as tell:
             report = run_prepared(night, tell)
-        if html is not None:
-            write_page(html, night.place, report)
-        if digest is not None:
-            write_digest(digest, night.place, report)
         if as_json:
             print_json(night_document(report))
         else:

@@ -1,4 +1,4 @@
-"""The steward's page of one profile, as one HTML file: ``steward status --html``, ``steward run --html`` after a night.
+"""The steward's page of one profile, as one HTML file: ``steward status --html``.
 
 It begins with the lines in force and those that wait, each with its evidence, as `steward review` says it; plots come
 last. The same store gives the same bytes.
@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.recommendation import Status
-from ctxsteward.steward import NightReport
 from ctxsteward.steward.drift.report import report as drift_report
 from ctxsteward.steward.harvest.usage import RecordUse
 from ctxsteward.steward.night.alerts import ALERT_NIGHTS, alerts_of
@@ -24,8 +23,7 @@ from ctxsteward.steward.night.report import rates_of
 from ..pages.charts import Bar, Series, bars, counted, lines
 from ..pages.frame import render
 from ..terminal.output import write_text
-from .context import StewardContext, source_name
-from .night_report import OUTCOMES
+from .context import StewardContext
 from .questions import question_lines, questions, quoted
 from .records import LedgerView, reason_text, records_at
 from .versions import basis_text, changelog_rows
@@ -35,11 +33,11 @@ STATUSES: tuple[Status, ...] = ("active", "vetted", "candidate", "superseded", "
 YIELDS = ("due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "promoted")
 
 
-def write_page(path: str, place: StewardContext, report: NightReport | None) -> None:
-    """Write the page of a profile, after a night or without one."""
+def write_page(path: str, place: StewardContext) -> None:
+    """Write the page of a profile."""
     head = place.versions.head()
     meta, number = (head.profile.meta, head.number) if head else ((), 0)
-    with records_at(place, keep=report is None or not report.dry_run) as ledger:
+    with records_at(place) as ledger:
         records = ledger.by_id
         text = page(
             profile=place.profile,
@@ -54,7 +52,6 @@ def write_page(path: str, place: StewardContext, report: NightReport | None) -> 
             questions=[(ask.record.id, list(question_lines(ask))) for ask in questions(place, ledger).questions],
             versions=changelog_rows(place, MAX_VERSIONS),
             uses=ledger.ledger.uses.of_records(),
-            report=report,
         )
     write_text(path, text)
 
@@ -73,7 +70,6 @@ def page(
     versions: Sequence[Mapping[str, Any]] = (),
     drifts: Sequence[tuple[int, float, float]] = (),
     uses: Mapping[str, RecordUse] | None = None,
-    report: NightReport | None = None,
 ) -> str:
     """The page; the same bytes for the same values.
 
@@ -81,7 +77,6 @@ def page(
     id of each record that waits and its lines; `drifts` version, changed share of the governed text, and of meta.
     """
     about = f"version {version} in force" if version else "nothing in force yet"
-    tonight = report.run if report is not None else None  # whose alerts stand with the report
     recent = list(zip(nights, alerts_of(nights), strict=True))[-ALERT_NIGHTS:]
     return render(
         "steward.html.j2",
@@ -90,17 +85,14 @@ def page(
         slice=slice,
         requests=[(id, commands_for(id, ("approve", "reject"))) for id in requests],
         questions=[(asked, commands_for(id, tuple(DECISIONS))) for id, asked in questions],
-        report=report,
-        outcome=OUTCOMES[report.outcome] if report is not None else "",
-        refused=[(each.name, source_name(each.source), each.reason) for each in (report.quarantined if report else ())],
-        alerts=[(night.night, alert) for night, odd in reversed(recent) for alert in odd if night.run != tonight],
-        plots=list(_plots(nights, drifts, records, report)),
+        alerts=[(night.night, alert) for night, odd in reversed(recent) for alert in odd],
+        plots=list(_plots(nights, drifts, records)),
         records=_record_rows(records, uses or {}),
         versions=[(row["version"], row["when"], row["who"], row["why"], basis_text(row)) for row in versions],
     )
 
 
-DECISIONS: Mapping[str, str] = {"approve": "", "reject": ' --reason "…"', "edit": ' --text "…"', "later": ""}
+DECISIONS: Mapping[str, str] = {"approve": "", "reject": ' --reason "…"', "edit": ' --text "…"'}
 """Decisions about a record, each with what its command asks for."""
 
 
@@ -130,13 +122,10 @@ def _plots(
     nights: Sequence[Night],
     drifts: Sequence[tuple[int, float, float]],
     records: Sequence[MetaRecommendation],
-    report: NightReport | None,
 ) -> Iterator[tuple[str, Markup]]:
     """Plots of what there is; a series begins with two nights, or two versions that changed something."""
     dates = [night.night for night in nights]
     counts = nights[-1].counts if nights else {}
-    if report is not None and report.stages:
-        counts = {left.stage: left.count for left in report.stages}
     if counts:
         yield "Yield of each stage, last night", bars("Yield", [Bar(s, (counts[s],)) for s in YIELDS if s in counts])
     if len(drifts) > 1:

@@ -114,7 +114,6 @@ class ReviewQuestion:
     rejected: tuple[EarlierRejection, ...]
     against: Mapping[str, Any] | None
     """The rule that it gainsays or touches."""
-    put_off_by: str | None
 
     def document(self) -> dict[str, Any]:
         fields = record_fields(self.record) | {
@@ -127,7 +126,6 @@ class ReviewQuestion:
             "waits": self.waits,
             "effect": self.effect,
             "rejected": [asdict(each) for each in self.rejected],
-            "put_off_by": self.put_off_by,
         }
         return fields | ({} if self.against is None else {"against": self.against})
 
@@ -139,22 +137,16 @@ class QuestionList:
     questions: tuple[ReviewQuestion, ...]
     held: int
     """Records that are not used."""
-    put_off: int
-    """Questions that are asked again later."""
 
 
 def questions(place: StewardContext, records: LedgerView, *, every: bool = False) -> QuestionList:
-    """Records that a person may lift; with `every`, all that are held back or were rejected, and what was put off."""
+    """Records that a person may lift; with `every`, all that are held back or were rejected."""
     asking = _QuestionWriter(place, records)
     held = [record for record in records.by_id.values() if record.status in WAITING or asking.is_out(record)]
     chosen = [record for record in records.by_id.values() if asking.is_asked(record, every=every)]
     chosen.sort(key=lambda record: (record.kind, record.text, record.id))
-    off = {record.id: who for record in chosen if (who := asking.put_off_by(record)) is not None}
-    shown = (record for record in chosen if every or record.id not in off)
-    asked = tuple(
-        asking.question(record, off.get(record.id), quotes=at < MAX_QUOTED) for at, record in enumerate(shown)
-    )
-    return QuestionList(questions=asked, held=len(held), put_off=len(off))
+    asked = tuple(asking.question(record, quotes=at < MAX_QUOTED) for at, record in enumerate(chosen))
+    return QuestionList(questions=asked, held=len(held))
 
 
 class _QuestionWriter:
@@ -164,7 +156,6 @@ class _QuestionWriter:
         self._place, self._records = place, records
         self._policy = place.settings().admission
         self._rejections = place.record_reviews.rejections()
-        self._postponed = place.record_reviews.postponed()
         self._counter = line_counter()
         self._uses = records.ledger.uses.of_records()
         self._refused = [record for record in records.by_id.values() if record.status == "rejected"]
@@ -179,12 +170,7 @@ class _QuestionWriter:
             return bool(self._news(record, self._records.ledger.basis(record.id)))
         return is_asked(record)
 
-    def put_off_by(self, record: MetaRecommendation) -> str | None:
-        """Who answers later; None: it is asked now."""
-        postponed = self._postponed.get(record.id)
-        return postponed.who if postponed and postponed.holds(self._records.date, self._place.here.today) else None
-
-    def question(self, record: MetaRecommendation, put_off_by: str | None, *, quotes: bool) -> ReviewQuestion:
+    def question(self, record: MetaRecommendation, *, quotes: bool) -> ReviewQuestion:
         basis = self._records.ledger.basis(record.id)
         against = against_rule(self._place, record) if RULED & set(record.reasons) else None
         why = TAKEN_BACK if self.is_out(record) else reason_text(record) if against is None else rule_text(against)
@@ -200,7 +186,6 @@ class _QuestionWriter:
             effect=" ".join(self._effect(record, basis)),
             rejected=tuple(self._rejected(record)),
             against=against,
-            put_off_by=put_off_by,
         )
 
     def _waits(self, record: MetaRecommendation, basis: RecordBasis | None, why: str) -> str:
@@ -310,8 +295,6 @@ def question_lines(question: ReviewQuestion, *, every_span: bool = False) -> Ite
     yield f"  Why you: {question.waits}"
     yield f"  To expect: {question.effect}"
     yield from (f"  Before: {each.sentence(question.record.text)}" for each in question.rejected)
-    if question.put_off_by is not None:
-        yield f"  Put off by {question.put_off_by}"
 
 
 def _first_of_each(spans: Sequence[EvidenceQuote]) -> list[EvidenceQuote]:

@@ -48,7 +48,6 @@ REASONS: Mapping[str, str] = {
     "needs_recovery": "its fix has worked in too few runs that succeeded",
     "hint": "seen in few runs: for right after the very error (`hint_after`), and nowhere else",
     "needs_tasks": "seen in the runs of too few tasks",
-    "seen_in_tasks": "tools showed it in runs of enough tasks",
     "needs_person": "only a person may admit it",
     "tool_text": "it rests on what a tool returned",
     "not_said_by_a_person": "no person said it",
@@ -61,7 +60,6 @@ REASONS: Mapping[str, str] = {
     "gainsays_locked": "it contradicts a locked line",
     "gainsays_rule": "it contradicts a rule",
     "beside_locked": "this profile has locked lines; a person says whether it goes against one of them",
-    "merged": "it took in a record that says the same",
 }
 """What the codes of a record mean."""
 

@@ -53,7 +53,6 @@ class WaitingList:
             "requests": [_request(each) for each in self.requests],
             "records": [each.document() for each in self.records.questions],
             "held": self.records.held,
-            "put_off": self.records.put_off,
             "reviewers": list(self.reviewers),
         }
 
@@ -69,7 +68,7 @@ def waiting(place: StewardContext, *, every: bool = False, keep: bool = True) ->
     )
 
 
-Decision = Literal["approve", "reject", "edit", "later"]
+Decision = Literal["approve", "reject", "edit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +88,7 @@ class ReviewerAnswer:
 
 
 def answer(place: StewardContext, given: ReviewerAnswer) -> dict[str, Any]:
-    """Approve or reject a request; approve, reject, edit or put off a record."""
+    """Approve or reject a request; approve, reject or edit a record."""
     words = " ".join(given.note.split())
     request = find_request(place, given.id)
     when = place.here.when
@@ -127,13 +126,9 @@ def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when
         basis = records.ledger.basis(record.id)
         as_approved = record.model_copy(update={"review": Review(state="approved")})
         support = records.ledger.support(as_approved, place.settings().admission)
-        night = records.date
     if given.seen is not None and record.text != given.seen:
         raise InputError(f"record {record.id} says something else now: “{record.text}”; look at it again")
     reviews, about = place.record_reviews, {"kind": "record", "id": record.id}
-    if given.decision == "later":
-        off = reviews.put_off(record, given.secret, when=when, night=night, who=given.who)
-        return about | {"verdict": "later", "who": off.who, "when": when, "state": "put off", "night": night}
     if given.decision == "edit":
         edited = reviews.edit(
             record, given.text or "", given.secret, when=when, who=given.who, note=note, support=support
@@ -151,7 +146,7 @@ def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when
     return about | {"verdict": given.decision, "who": review.who[0], "when": when} | more
 
 
-DONE = {"approve": "approved", "reject": "rejected", "edit": "gave other words to", "later": "put off"}
+DONE = {"approve": "approved", "reject": "rejected", "edit": "gave other words to"}
 
 
 def answer_text(answered: Mapping[str, Any]) -> str:
@@ -161,8 +156,6 @@ def answer_text(answered: Mapping[str, Any]) -> str:
         if answered["kind"] == "request":
             return line + "it will not come into force"
         return line + ("it is used no more" if answered["in_effect"] else f"{LATER} takes it out of use")
-    if answered["verdict"] == "later":
-        return line + "it is asked again after the next night, or tomorrow"
     if answered["verdict"] == "edit":
         return line + f"“{answered['text']}”; somebody else must approve them"
     if answered["state"] == "waiting":
@@ -185,8 +178,6 @@ def show_waiting(console: Console, waits: WaitingList) -> None:
 
 def show_rest(console: Console, asked: QuestionList) -> None:
     """What is not shown."""
-    if asked.put_off:
-        console.print(f"{asked.put_off:,} put off until the next night, or tomorrow")
     if asked.held > len(asked.questions):
         console.print(f"{asked.held:,} records are held back; --all lists them")
 
@@ -270,7 +261,7 @@ def check_people(place: StewardContext) -> None:
 
 # -- one key each -------------------------------------------------------------------------------------------------
 
-KEYS: Mapping[str, Decision] = {"a": "approve", "r": "reject", "e": "edit", "l": "later"}
+KEYS: Mapping[str, Decision] = {"a": "approve", "r": "reject", "e": "edit"}
 LEGEND = "a approve, r reject, e edit, l later, s show more, q quit"
 
 
@@ -307,8 +298,8 @@ class ReviewWalk:
                 return False
             if key == "s":
                 self._show(item, more=True)
-            elif key == "l" and isinstance(item, ApprovalRequest):
-                return True  # it waits as it is, until it expires
+            elif key == "l":
+                return True  # it waits as it is, and is asked again
             elif key in KEYS:
                 try:
                     given = self._given(item, KEYS[key])
@@ -401,7 +392,6 @@ def _decides(name: Decision, text: str) -> Callable[[Any], Any]:
 @_decides("approve", "Agree.")
 @_decides("reject", "Refuse; --reason is remembered.")
 @_decides("edit", "Give a record the words of --text; somebody else approves them.")
-@_decides("later", "Ask again after the next night, or tomorrow.")
 @click.option("--note", "--reason", "note", default="", metavar="TEXT", help="Why; kept in plain.")
 @click.option("--text", metavar="TEXT", help="The words of an edit: one line of 8 to 280 characters.")
 @click.option("--all", "every", is_flag=True, help="List every record that is held back, too.")
@@ -432,7 +422,7 @@ def review(
     decided = _decision(ctx, id, cast("Mapping[Decision, str | None]", given))
     asks = decided is None and id is None and not every and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
     if decided is None and (note or (actor and not asks)):
-        raise click.UsageError("--as and --note go with --approve or --reject, --edit or --later", ctx)
+        raise click.UsageError("--as and --note go with --approve, --reject or --edit", ctx)
     if (text is not None) != (decided is not None and decided[0] == "edit"):
         raise click.UsageError("--edit and --text go together", ctx)
     with where.open() as place:

@@ -84,5 +84,5 @@ def status(limit: int, html: str | None, where: ProfileOptions, as_json: bool) -
     with where.open() as place:
         document = status_document(place, limit)
         if html is not None:
-            write_page(html, place, None)
+            write_page(html, place)
     print_result(document, show_status, as_json=as_json)

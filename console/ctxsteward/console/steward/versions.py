@@ -1,4 +1,4 @@
-"""Versions of a profile: ``ctxsteward steward log``, ``diff`` and ``drift``.
+"""Versions of a profile: ``ctxsteward steward log`` and ``drift``.
 
 A comparison is of two versions, or of a challenger with what is in force: the drift report, what differs, the patch.
 """
@@ -51,23 +51,6 @@ def show_versions(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
         say(console, f"   {counts}{restored}; {basis_text(row)}")
     if not rows:
         console.print("no version yet")
-
-
-def show_nights(console: Console, nights: Sequence[Mapping[str, Any]]) -> None:
-    rows = (
-        (
-            row["night"],
-            str(row["number"]),
-            row["outcome"],
-            str(row["version"] or "-"),
-            *(f"{row['counts'].get(stage, 0):,}" for stage in ("due", "harvested", "absorbed")),
-            row["drift"] or "-",
-        )
-        for row in nights
-    )
-    columns = ("night", "number", "outcome", "version", "due", "harvested", "new", "drift")
-    table = grid(*columns, rows=rows, numbers=("number", "due", "harvested", "new"))
-    console.print(table if nights else "no night yet")
 
 
 def basis_text(row: Mapping[str, Any]) -> str:
@@ -174,33 +157,18 @@ def _entry_text(entry: ProfileEntry) -> str:
 
 @click.command()
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the newest.")
-@click.option("--nights", is_flag=True, help="Nights instead of versions.")
 @click.option("--markdown", is_flag=True, help="Print the profile's CHANGELOG.md.")
 @about_a_profile(people=False)
-def log(limit: int | None, nights: bool, markdown: bool, where: ProfileOptions, as_json: bool) -> None:
-    """List the versions of a profile, newest first, with what each rested on; or its nights."""
-    if markdown and (nights or as_json):
-        raise click.UsageError("--markdown goes with neither --nights nor --json")
+def log(limit: int | None, markdown: bool, where: ProfileOptions, as_json: bool) -> None:
+    """List the versions of a profile, newest first, with what each rested on."""
+    if markdown and as_json:
+        raise click.UsageError("--markdown goes without --json")
     with where.open() as place:
         if markdown:
             click.echo(changelog_text(place.versions), nl=False)
             return
-        if nights:
-            history = place.nights.history(limit)
-            rows = [night.summary() for night in history][::-1]
-        else:
-            rows = changelog_rows(place, limit)
-    print_result(rows, show_nights if nights else show_versions, as_json=as_json)
-
-
-@click.command()
-@click.argument("before", type=click.IntRange(1), metavar="A", shell_complete=complete_versions)
-@click.argument("after", type=click.IntRange(1), metavar="B", shell_complete=complete_versions)
-@about_a_profile(people=False)
-def diff(before: int, after: int, where: ProfileOptions, as_json: bool) -> None:
-    """Compare versions A and B key by key, with the patch (RFC 6902) and its inverse."""
-    with where.open() as place:
-        _print_comparison(compare_versions(place, before, after), as_json=as_json)
+        rows = changelog_rows(place, limit)
+    print_result(rows, show_versions, as_json=as_json)
 
 
 @click.command()
@@ -209,8 +177,9 @@ def diff(before: int, after: int, where: ProfileOptions, as_json: bool) -> None:
 @about_a_profile()
 @click.pass_context
 def drift(ctx: click.Context, before: int | None, after: int | None, where: ProfileOptions, as_json: bool) -> None:
-    """Report the drift from version A to B; without them, of what waits for people, else of the last commit.
+    """Compare versions A and B; without them, what waits for people with what is in force, else the last commit.
 
+    Shown are drift, what differs key by key, and the patch (RFC 6902); its inverse stands in the JSON.
     Exit code 1: a finding is a WARN or a BLOCK.
     """
     if (before is None) != (after is None):
@@ -220,15 +189,11 @@ def drift(ctx: click.Context, before: int | None, after: int | None, where: Prof
             comparison = compare_versions(place, before, after)
         else:
             comparison = compare_newest(place)
-    _print_comparison(comparison, as_json=as_json)
-    if comparison.report.level != "INFO":
-        ctx.exit(FOUND)
-
-
-def _print_comparison(comparison: VersionComparison, *, as_json: bool) -> None:
     need(STEWARD[:1], "a patch")
     document = comparison.document()
     print_result(document, lambda console, _: _show(console, comparison, document), as_json=as_json)
+    if comparison.report.level != "INFO":
+        ctx.exit(FOUND)
 
 
 def _show(console: Console, comparison: VersionComparison, document: Mapping[str, Any]) -> None:

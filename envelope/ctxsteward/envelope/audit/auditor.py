@@ -48,11 +48,12 @@ from ctxsteward.store.crypto.keyring import Keys
 from ..envelope import Envelope, Provider, is_authentic, seal_key_fault
 from ..instruments import Board, Instrument
 from ..layout.composition import BULLETS_LABEL, CONTEXT_LABEL, NOTES_LABEL
+from ..render.parts import BLOCKS, ExpectedPart, expected_parts, head_texts
 from ..render.request import FORMATS, read_units
 from ..render.units import ATTACHED, CUT, Unit, canonical, context_of, governed_arguments
 from ..tokens.tokenizer import FRAME_TOKENS, Counter
 from .alignment import LIKE_ENOUGH, Alignment, align, change_of, common_prefix, folded, joined, likeness
-from .requests import BLOCKS, ExpectedPart, SentRequest, expected_parts, head_texts, read_sent
+from .requests import SentRequest, read_sent
 
 Kind = Literal[
     "wrong_tenant",

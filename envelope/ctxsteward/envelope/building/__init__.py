@@ -1,1 +1,1 @@
-"""One build: a session in, one compaction and one selection decided, an envelope out and kept."""
+"""One build: from a session, through at most one compaction and one selection, to an envelope with its manifest."""

@@ -1,17 +1,17 @@
-"""An envelope put together around what was decided (`decider`).
+"""Assemble an envelope around the decisions of a build (`decider`).
 
 The builder calls the parts in this order: `head_of`, `Decider.run`, `sections_of`, `address_in`, `keep_manifest`,
 `assemble_envelope`.
 
-`head_of` lays out and counts system, static and meta. The result is cached until one of these changes: the head event
-in the log, the budgets, the calibration, and, once in a session's life, whether dynamic has been compacted so often
-that meta over its trigger is left with fewer records (`layout.meta_section`).
+`head_of` lays out and counts system, static and meta. Its result is cached until one of these changes: the head event
+in the log, the budgets, the calibration, or, once in a session's life, the rule for meta: after enough compactions of
+dynamic, records are left out if meta is over its trigger (`layout.meta_section`).
 
-A manifest is what is needed to lay a built envelope out again: a JSON object, sealed by its code, with session,
-position, ids of the compactions and findings that the build made, and the builder's configuration, which is written
-once and reused. Reports of meta stand beside the manifests, in the same form, each at its own address.
+A manifest has everything needed to lay a built envelope out again: a JSON object, sealed by its code, with session,
+position, ids of the build's compactions, its findings, and the builder's configuration, which is written once and
+reused. Reports of meta are stored with the manifests, in the same form, each at its own address.
 
-Raises `BudgetExceeded`, `WindowExceeded` (the prompt leaves the output less than its reserve), what the journal raises.
+Raises `BudgetExceeded`, `WindowExceeded` (the prompt leaves the output less than its reserve) and the journal's errors.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 from ctxsteward.schemas import BudgetExceeded, CompressionReport, Finding, WindowExceeded
+from ctxsteward.schemas.errors import RulesNotVisible
 from ctxsteward.schemas.findings import LOSSES, fixed_finding
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.journal.log import coded_manifest
+from ctxsteward.store.profiles.text import Profile
 
-from ..envelope import Envelope, Section, digest_of, seal_envelope
+from ..compaction.compactor import rule_reader
+from ..envelope import PROVIDERS, Envelope, Section, digest_of, seal_envelope
 from ..history.session import Session
+from ..history.standing_rules import StandingRule, held_rules_finding, profile_rules, session_rules
 from ..history.state import State
 from ..layout.composition import DynamicLayout, HeadLayout, lay_head, window_findings
 from ..layout.fragments import MessageStep, cached
@@ -39,7 +43,7 @@ from ..tokens.budgets import HEAD_SECTIONS, Budgets, BuildTarget, Scale, guard_n
 from ..tokens.tokenizer import REPLY_PRIMING_TOKENS, Counter
 from .decider import BuildProgress
 
-# -- the envelope put together ------------------------------------------------------------------------------------
+# -- the envelope -------------------------------------------------------------------------------------------------
 
 
 def head_of(
@@ -50,7 +54,7 @@ def head_of(
     choose: ChooseRecords,
     renderer: int = RENDERER_VERSION,
 ) -> HeadLayout:
-    """Lay out a session's head, or find it as it was laid out; `fixed` are the budgets that the caller set."""
+    """Return a session's head layout, cached if nothing changed; `fixed` are the budgets that the caller set."""
     state = session.state
     stable = state.head.profile is None or state.compactions <= META_STABLE_COMPACTIONS
     key = (state.head_at, counter.name, scale.effective, frozenset(fixed), scale.calibration, stable, choose, renderer)
@@ -69,7 +73,7 @@ def head_of(
 
 
 def profile_version(session: Session) -> str | None:
-    """Address of the profile that a session pins."""
+    """Return the address of the profile that a session pins, or None."""
     profile = session.state.head.profile
     if profile is None:
         return None
@@ -84,7 +88,7 @@ def profile_version(session: Session) -> str | None:
 def sections_of(
     session: Session, head: HeadLayout, dynamic: DynamicLayout, target: BuildTarget, scale: Scale
 ) -> dict[str, Section]:
-    """Count and digest what was laid out; raises `WindowExceeded`."""
+    """Return the sections with their tokens and digests; raise `WindowExceeded`."""
     basis = head, scale.calibration
     sections = dict(cached(session.cache, "head sections", basis, partial(_head_sections, head, scale)))
     sections["dynamic"] = Section(
@@ -116,7 +120,7 @@ def _head_sections(head: HeadLayout, scale: Scale) -> dict[str, Section]:
 
 
 def address_in(session: Session, sections: dict[str, Section], tools_digest: bytes, renderer: int) -> str:
-    """The address of an envelope of these sections."""
+    """Return the address of an envelope with these sections."""
     digest = digest_of(session.tenant, session.id, profile_version(session), sections, tools_digest, renderer)
     return address_of(session.address_key, session.id, "envelope", digest)
 
@@ -132,11 +136,12 @@ def assemble_envelope(
     notices: Sequence[Finding],
     target: BuildTarget,
     *,
+    standing: tuple[StandingRule, ...],
     sealed: bool,
     build_seconds: float,
     renderer: int,
 ) -> Envelope:
-    """The envelope of a session as it stands; `notices` are findings about the builder itself."""
+    """Return the envelope of a session at its current position; `notices` are findings about the builder itself."""
     state = session.state
     prompt_tokens = head.tokens + sections["dynamic"].tokens + REPLY_PRIMING_TOKENS
     findings = [*notices, *session.findings, *head.findings, *decided.findings, *dynamic.findings]
@@ -183,16 +188,50 @@ def assemble_envelope(
         address=address,
         position=state.position,
         renderer=renderer,
+        standing=standing,
         seal=seal,
         build_ms=round((build_seconds - decided.selection_seconds) * 1000, 3),
         selection_ms=round(decided.selection_seconds * 1000, 3),
     )
 
 
-def shortened_findings(state: State, dynamic: DynamicLayout) -> list[Finding]:
-    """Which messages of the last turn of both sides, and whether the task, are shown by their beginning and end only.
+def standing_rules(session: Session) -> tuple[StandingRule, ...]:
+    """Return the rules that the next call of a session has to show, and those that are lifted in its window."""
+    state = session.state
 
-    Older texts that are shortened have references in the window, as what was compacted has.
+    def of_profile() -> tuple[StandingRule, ...]:
+        if state.head.profile is None:
+            return ()
+        return profile_rules(Profile.model_validate(state.head.profile), (profile_version(session) or "")[:16])
+
+    head_rules = cached(session.cache, "profile rules", state.head_at, of_profile)
+    return (*head_rules, *session_rules(state, rule_reader()))
+
+
+def with_rule_findings(envelope: Envelope, state: State, *, required: bool) -> Envelope:
+    """Add findings about standing rules that the request does not show.
+
+    With `required` the requests for all providers are read, and `RulesNotVisible` is raised instead. Otherwise one is
+    read, and only where a rule may be missing: the operator's sections are never cut.
+    """
+    findings = [] if (full := held_rules_finding(state)) is None else [full]
+    may_miss = required or any(rule.kind in ("user", "pin") for rule in envelope.standing)
+    providers = PROVIDERS if required else PROVIDERS[:1]
+    statements = [envelope.rules_in(provider) for provider in providers] if may_miss else []
+    missing = dict.fromkeys(rule for statement in statements for rule in statement.missing)
+    if missing and required:
+        raise RulesNotVisible([rule.ref for rule in missing])
+    for rule in missing:
+        text = f"the rule {rule.id} ({rule.ref}) stands, and the request does not show its words"
+        ref = rule.ref if rule.ref.startswith("§") else None
+        findings.append(Finding(kind="rule_not_visible", ref=ref, field="dynamic", text=text))
+    return replace(envelope, findings=(*envelope.findings, *findings)) if findings else envelope
+
+
+def shortened_findings(state: State, dynamic: DynamicLayout) -> list[Finding]:
+    """Return findings about messages of the last turn of both sides, and the task, that are shown shortened.
+
+    Older shortened texts get no finding: the window has their references, as it has those of compacted messages.
     """
     told = {state.last_user, state.last_text, state.answered, state.task}
     counter = dynamic.strip.counter
@@ -212,7 +251,7 @@ def shortened_findings(state: State, dynamic: DynamicLayout) -> list[Finding]:
 
 
 def overflow_finding(section: Section, enough_tokens: int | None, window_tokens: int | None) -> Finding:
-    """Says that dynamic is over its budget by what is never cut, and names one that holds it (None: none does)."""
+    """Report that dynamic exceeds its budget by messages that are never cut; a budget of `enough_tokens` fits them."""
     over = f"{section.overflow_tokens} over its budget of {section.budget_tokens}"
     text = f"dynamic takes {section.tokens} tokens, {over}"
     if enough_tokens is None:
@@ -224,13 +263,13 @@ def overflow_finding(section: Section, enough_tokens: int | None, window_tokens:
     return Finding(kind="dynamic_over_budget", field="budgets.dynamic_tokens", text=text)
 
 
-# -- its manifest -------------------------------------------------------------------------------------------------
+# -- the manifest -------------------------------------------------------------------------------------------------
 
 
 def configuration(
     model: str | None, target: BuildTarget, budgets: Budgets, calibration: float, renderer: int = RENDERER_VERSION
 ) -> str:
-    """What of a builder an envelope's bytes depend on, as JSON fields."""
+    """Return the builder's settings that an envelope's bytes depend on, as JSON fields."""
     fields: Wire = {
         "renderer": renderer,
         "model": model,
@@ -253,10 +292,10 @@ def keep_manifest(
     meta_kept: Sequence[str] | None = None,
     groups: Set[int] | None = None,
 ) -> None:
-    """Write down how the envelope at this address was made; `findings` are those of the build, not of the session.
+    """Store the manifest of the envelope at this address; `findings` are the build's, without the session's.
 
-    `meta_kept` are ids of records that something else than their value has chosen; `groups` first ordinals of the tool
-    groups that it shows, where it does not show all of them.
+    `meta_kept` are ids of records that were chosen otherwise than by value. `groups` are first ordinals of the tool
+    groups that the envelope shows, if it does not show all of them.
     """
     decided = "" if meta_kept is None else f'"meta_kept":{json.dumps(list(meta_kept))},'
     decided += "" if groups is None else f'"groups":{json.dumps(sorted(groups))},'
@@ -269,7 +308,7 @@ def keep_manifest(
 
 
 def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | None) -> CompressionReport | None:
-    """Keep the report of what meta was left without, once for ever; None: it is there already."""
+    """Store the report of records that meta left out, once for ever; return None if it is stored already."""
     asked = (session.state.head_at, cut)
     if session.cache.get("meta_report") == asked:
         return None
@@ -282,11 +321,11 @@ def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | No
 
 
 NOT_SHORTENED = "over, not shortened"
-"""Policy of a report of a section that is never cut."""
+"""Policy in the report of a section that is never cut."""
 
 
 def keep_over_report(session: Session, error: BudgetExceeded, now: Callable[[], str] | None) -> str | None:
-    """Keep the report of a head section that does not fit, once for ever, and return its address; tools have none."""
+    """Store the report of a head section that does not fit, once for ever; return its address, or None for tools."""
     if error.section not in ("system", "static"):
         return None
     facts = [session.state.head_at, error.section, error.tokens, error.budget_tokens]
@@ -308,7 +347,7 @@ def keep_over_report(session: Session, error: BudgetExceeded, now: Callable[[], 
 
 
 def _keep_report(session: Session, report: CompressionReport) -> bool:
-    """Put a report beside the manifests, at its own address; False where it is there already."""
+    """Store a report with the manifests, at its own address; return False if it is stored already."""
     if session.journal.get_manifest(session.tenant, report.id) is not None:
         return False
     from ctxsteward.schemas.publish import validate

@@ -1,12 +1,12 @@
-"""The builder: a session in, an envelope out.
+"""The builder makes an envelope from a session.
 
-`build` reads what other writers appended, makes at most one compaction and, first in a user turn, one selection, lays
-out, and writes the envelope's manifest (`assembly`). All it decides is in the log; all it holds is configuration, so
-two workers with the same configuration build the same bytes.
+`build` reads other writers' records, makes at most one compaction and, at the first build of a user turn, one
+selection. It lays the envelope out and writes its manifest (`assembly`). All its decisions are in the log and a builder
+has only configuration, so two workers with the same configuration build the same bytes.
 
-`EnvelopeBuilder.from_manifest` is the builder that laid a past envelope out (`rebuild`).
+`EnvelopeBuilder.from_manifest` makes the builder that laid a past envelope out (`rebuild`).
 
-Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `StoreError`.
+Raises `UnknownModel`, `InvalidBudget`, `BudgetExceeded`, `WindowExceeded`, `RulesNotVisible`, `StoreError`.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ from .assembly import (
     keep_over_report,
     overflow_finding,
     sections_of,
+    standing_rules,
+    with_rule_findings,
 )
 from .decider import BuildProgress, Decider
 from .newest_part import left_out_finding, newest_groups, showing
@@ -75,14 +77,14 @@ from .newest_part import left_out_finding, newest_groups, showing
 _TRIES = 100
 _NEVER = Policy(name="none", due=lambda window: False)
 ENOUGH_STEP_TOKENS = 50
-"""A budget that is named is a multiple of it."""
+"""Step to which a suggested budget is rounded up."""
 WIDEST_DYNAMIC_TOKENS = 1_000_000
-"""Results are whole on arrival under it as far as they ever are."""
+"""Budget of dynamic so large that a larger one would leave no more results whole on arrival."""
 SELECTOR_HINT = "pass 'heuristic', 'semantic', 'hybrid', a callable (request) -> ranking, or None"
 
 
 class EnvelopeBuilder:
-    """Builds envelopes for one model with one set of budgets."""
+    """A builder of envelopes for one model and one set of budgets."""
 
     def __init__(
         self,
@@ -98,13 +100,15 @@ class EnvelopeBuilder:
         ahead: PrefixedSummarizer | SummaryAhead | None = None,
         now: Callable[[], str] | None = None,
         memory: MemoryScope | None = None,
+        require_rules: bool = False,
     ) -> None:
-        """`summarizer` shortens dynamic, or is one for each section that is ever shortened: dynamic and meta.
+        """`summarizer` shortens dynamic, or names one for dynamic and one for meta.
 
-        One for meta chooses among whole records (`SummarizerChoice`); without it they stay by value.
-        `ahead` (a `ModelSummarizer`) makes summaries beside the session:
-        builds do not wait for it, and go on with `summarizer` where it is late or fails.
-        With ``memory="principal"`` a user turn is searched in what its principal said in earlier sessions.
+        A summarizer for meta chooses among whole records (`SummarizerChoice`); without it records stay by value.
+        `ahead` (a `ModelSummarizer`) makes summaries in the background: builds do not wait for it, and use `summarizer`
+        if it is late or fails. With ``memory="principal"`` each user turn also searches its principal's earlier
+        sessions. With `require_rules` compactions keep users' rules in their own words, and a build whose request does
+        not show every standing rule raises `RulesNotVisible`.
         """
         check_memory(memory)
         check_argument("budgets", budgets, Budgets, "pass Budgets(dynamic_tokens=4000)", optional=True)
@@ -118,7 +122,9 @@ class EnvelopeBuilder:
         if not isinstance(ahead, SummaryAhead):
             check_callable("ahead", ahead, "pass a ModelSummarizer, or SummaryAhead(…)", optional=True)
         check_callable("now", now, "pass a function without arguments that returns the time as text", optional=True)
+        check_argument("require_rules", require_rules, bool, "pass True or False")
         self.model = model
+        self.require_rules: bool = require_rules
         self._target = target_of(model, tokenizer, window_tokens, output_reserve_tokens)
         self.budgets: Budgets = budgets or Budgets()
         asked: Selector | None = _selector_named(selector) if isinstance(selector, str) else selector
@@ -137,6 +143,7 @@ class EnvelopeBuilder:
             counter=self.counter,
             budgets=self._scale.effective,
             now=now,
+            keeps_rules=require_rules,
         )
         self._decider = Decider(
             compactor=compactor,
@@ -148,33 +155,33 @@ class EnvelopeBuilder:
             memory=memory,
         )
         self._configured: tuple[float, str] | None = None
-        """The calibration, and the configuration under it as manifests have it."""
+        """Calibration, and the configuration under it in the form of manifests."""
         self._estimated_tokens = 0
-        """Of the envelope built last."""
+        """Estimated tokens of the newest envelope."""
         self._shown_groups: frozenset[int] | None = None
-        """Of a builder out of a manifest: the tool groups that its request showed; None: all of them."""
+        """Tool groups that a rebuilt request showed, from its manifest; None for all of them."""
 
     def __repr__(self) -> str:
         return f"<EnvelopeBuilder {self.model or self.counter.name}: dynamic_tokens={self.budgets.dynamic_tokens:,}>"
 
     @property
     def counter(self) -> Counter:
-        """What this builder counts tokens with."""
+        """Counter of this builder's tokens."""
         return self._target.counter
 
     @property
     def window_tokens(self) -> int | None:
-        """The model's; None: no limit."""
+        """The model's window, or None for no limit."""
         return self._target.window_tokens
 
     @property
     def output_reserve_tokens(self) -> int:
-        """What the output needs of the window."""
+        """Tokens of the window that are reserved for the output."""
         return self._target.output_reserve_tokens
 
     @property
     def selector(self) -> Selector | None:
-        """What ranks originals for a user turn; None: nothing is recalled from now on."""
+        """Selector that ranks originals for a user turn; None means that no more originals are recalled."""
         return self._decider.selector
 
     @selector.setter
@@ -184,12 +191,12 @@ class EnvelopeBuilder:
 
     @property
     def prices(self) -> Prices | None:
-        """The model's; None without a model."""
+        """Prices of the model, or None without a model."""
         return None if self.model is None else model_info(self.model).prices
 
     @property
     def policy(self) -> Policy:
-        """When a compaction is due, and what leaves."""
+        """Policy of when a compaction is due and which groups leave the window."""
         return self._decider.compactor.policy
 
     @property
@@ -198,14 +205,14 @@ class EnvelopeBuilder:
         return self._scale.calibration
 
     def provider_tokens(self, tokens: int) -> int:
-        """Tokens as this builder's counter has them, as the provider would count them."""
+        """Convert tokens of this builder's counter into the provider's, by the calibration."""
         return self._scale.provider_tokens(tokens)
 
     @property
     def effective_budgets(self) -> Budgets:
-        """Budgets in this builder's own estimated tokens: the caller's, divided by the calibration.
+        """Budgets in this builder's own estimated tokens: the caller's budgets divided by the calibration.
 
-        Without a selector nothing is ever recalled, so the history gets recall's share (unless the caller set it).
+        Without a selector nothing is recalled, so the history gets recall's share (unless the caller set it).
         """
         return self._scale.effective
 
@@ -214,11 +221,11 @@ class EnvelopeBuilder:
     def build(
         self, session: Session, *, policy: Policy | None = None, deadline_seconds: float | None = None
     ) -> Envelope:
-        """The envelope for the next model call of this session; `policy` takes the builder's place for this call.
+        """Build the envelope for the session's next model call; `policy` replaces the builder's for this call.
 
-        What has not been compacted or recalled after `deadline_seconds` is left out of this envelope: the history stays
-        as it is, nothing more is recalled, and the finding `build_deadline` says so. Where the model's window cannot
-        take that history, the request shows the newest part of it, and the finding `history_left_out` says so.
+        After `deadline_seconds` nothing more is compacted or recalled for this envelope: the history stays as it is,
+        and the finding `build_deadline` reports it. If the model's window cannot take that history, the request shows
+        only its newest part, and the finding `history_left_out` reports that.
         """
         _check_session(session)
         _check_policy(policy)
@@ -242,7 +249,7 @@ class EnvelopeBuilder:
                 before, finding = again
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
                 return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
-            try:  # a head that does not fit says so before anything is decided
+            try:  # a head that does not fit raises before anything is decided
                 head = self._head(session)
             except BudgetExceeded as error:
                 error.report_id = keep_over_report(session, error, self._decider.compactor.now or session.now)
@@ -271,10 +278,10 @@ class EnvelopeBuilder:
         compact: bool = True,
         deadline_seconds: float | None = None,
     ) -> Envelope:
-        """The envelope as if `user_turn` were the next user message; writes nothing. The rest is as in `build`.
+        """Build the envelope as if `user_turn` were the next user message, but write nothing; see also `build`.
 
         With `compact=False` nothing is compacted, and the envelope may exceed the model's window: it shows how much the
-        session needs as it stands.
+        session needs at present.
         """
         _check_session(session)
         _check_policy(policy)
@@ -310,23 +317,23 @@ class EnvelopeBuilder:
         reports: tuple[CompressionReport, ...] = (),
         findings: tuple[Finding, ...] = (),
     ) -> Envelope:
-        """Lay out a session as it stands, deciding nothing: no summarizer, no selector, no clock."""
+        """Lay out a session at its position without decisions: no summarizer, no selector, no clock."""
         with session.lock:
             session.reread()
             new_findings = [finding for finding in findings if finding not in session.findings]
             layout = self._decider_under(self._head(session)).lay(session, session.state)
             fault = _seal_fault(session)
-            if fault is not None:  # what was built can be read, and compared, without the key that sealed it
+            if fault is not None:  # the envelope can be read and compared without the key that sealed it
                 new_findings.append(Finding(kind="seal_key_wrong", field="seal", text=fault))
             progress = BuildProgress(reports=reports, findings=new_findings)
             return self._envelope(session, layout, progress, sealed=fault is None, groups=self._shown_groups)
 
     def calibrate(self, usage: object, envelope: Envelope | None = None, *, prompt_tokens: int | None = None) -> float:
-        """Correct the estimates by what the provider reported for `envelope` (default: the one built last).
+        """Correct the estimates by the provider's usage report for `envelope` (default: the newest one).
 
-        Pass the envelope where a builder serves several sessions. Bytes already sent are never laid out anew for it.
+        Pass the envelope if the builder serves several sessions. Envelopes that were already sent keep their bytes.
 
-        Returns the factor now in force: provider tokens per estimated token, within 0.5 and 2.
+        Returns the new factor: provider tokens per estimated token, between 0.5 and 2.
         """
         estimated = self._estimated_tokens if envelope is None else int(envelope.metrics["estimated_tokens"])
         if prompt_tokens is not None:
@@ -335,14 +342,14 @@ class EnvelopeBuilder:
         self._decider = self._decider.with_budgets(self._scale.effective)
         return self.calibration
 
-    # -- its parts ----------------------------------------------------------------------------------------------
+    # -- parts of a build ---------------------------------------------------------------------------------------
 
     def _head(self, session: Session) -> HeadLayout:
         fixed, renderer = self.budgets.model_fields_set, self._decider.form.renderer
         return head_of(session, self._scale, self._target.counter, fixed, self._choose, renderer)
 
     def _scale_under(self, head: HeadLayout) -> Scale:
-        """With dynamic no larger than a head that has grown leaves it."""
+        """Return the scale with dynamic limited to the room that a head over its budget leaves."""
         if not any(f.kind == "head_budget_grown" for f in head.findings):
             return self._scale
         return self._scale.limited(dynamic_room(self._target, head.tokens))
@@ -352,7 +359,7 @@ class EnvelopeBuilder:
         return self._decider if scale is self._scale else self._decider.with_budgets(scale.effective)
 
     def _guard_tokens(self, head: HeadLayout) -> int | None:
-        """Dynamic beyond which the request takes more of the window than the guard lets it, in our own tokens."""
+        """Return the largest dynamic, in our own tokens, with which the request passes the window's guard."""
         room = guarded_room(self._target, head.tokens)
         return None if room is None else int(room / self.calibration)
 
@@ -368,7 +375,7 @@ class EnvelopeBuilder:
         groups: frozenset[int] | None = None,
         fits: bool = True,
     ) -> Envelope:
-        """`groups` are the tool groups that this request shows of the history; None: all of them.
+        """Assemble an envelope; `groups` are the tool groups that the request shows, or None for all of them.
 
         An envelope that `fits` must not exceed the model's window.
         """
@@ -390,9 +397,6 @@ class EnvelopeBuilder:
         address = address_in(session, sections, head.tools_digest, renderer)
         if keep:
             decided = self._with_meta_report(whole, head, decided)
-            kept = None if head.cut is None or self._choose is BY_VALUE else head.cut.kept
-            configured = self._configuration()
-            keep_manifest(whole, address, configured, decided.reports, decided.findings, kept, groups)
         build_seconds = 0.0 if started is None else time.perf_counter() - started
         envelope = assemble_envelope(
             session,
@@ -404,20 +408,25 @@ class EnvelopeBuilder:
             scale,
             notices,
             self._target,
+            standing=standing_rules(whole),
             sealed=sealed,
             build_seconds=build_seconds,
             renderer=renderer,
         )
+        envelope = with_rule_findings(envelope, whole.state, required=self.require_rules)
         if keep:
+            kept = None if head.cut is None or self._choose is BY_VALUE else head.cut.kept
+            configured = self._configuration()
+            keep_manifest(whole, address, configured, decided.reports, decided.findings, kept, groups)
             self._estimated_tokens = int(envelope.metrics["estimated_tokens"])
         return envelope
 
     def _newest_groups(
         self, session: Session, decider: Decider, layout: DynamicLayout, head: HeadLayout, progress: BuildProgress
     ) -> frozenset[int] | None:
-        """The tool groups to show where a compaction was due, was not made, and the window cannot take all of them.
+        """Return the tool groups to show if a due compaction was not made and the window cannot take all of them.
 
-        None: all are shown. Adds a finding to `progress` where some are not.
+        Return None if all are shown; otherwise add a finding to `progress`.
         """
         room = dynamic_room(self._target, head.tokens)
         scale = self._scale_under(head)
@@ -434,15 +443,15 @@ class EnvelopeBuilder:
         return groups
 
     def _enough_tokens(self, session: Session, scale: Scale) -> int | None:
-        """A budget of dynamic that holds what is there now; None where the model's window leaves less.
+        """Return a budget of dynamic that its present content fits, or None if the model's window leaves less.
 
-        What is never cut grows with the budget, because longer results are whole on arrival. So the layout under the
-        widest budget bounds what is needed, and the layout under that bound gives a lower one.
+        Content that is never cut grows with the budget, because longer results stay whole on arrival. The layout under
+        the widest budget therefore bounds the need, and the layout under that bound gives a lower one.
         """
         kept = session.cache.setdefault(("widest layout", self.counter.name), {})
         assert isinstance(kept, dict)
         tokens = WIDEST_DYNAMIC_TOKENS
-        for cache in (kept, {}):  # kept from build to build: each group is laid out once for the widest layout
+        for cache in (kept, {}):  # reused between builds: each group is laid out once for the widest layout
             decider = self._decider.with_budgets(scale.with_dynamic(tokens).effective)
             tokens = _holding(decider.lay(session, session.state, cache), scale)
         room = dynamic_room(self._target, self._head(session).tokens)
@@ -450,7 +459,7 @@ class EnvelopeBuilder:
         return rounded if room is None or rounded <= room else None
 
     def _with_meta_report(self, session: Session, head: HeadLayout, decided: BuildProgress) -> BuildProgress:
-        """With the report of what meta was left without, by the build that is the first to leave it out."""
+        """Add the report of records that meta left out, in the first build that leaves them out."""
         if head.cut is None:
             return decided
         report = keep_meta_report(session, head.cut, self._decider.compactor.now or session.now)
@@ -463,11 +472,11 @@ class EnvelopeBuilder:
             self._configured = (self.calibration, text)
         return self._configured[1]
 
-    # -- out of a manifest --------------------------------------------------------------------------------------
+    # -- from a manifest ----------------------------------------------------------------------------------------
 
     @classmethod
     def from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
-        """The builder that an envelope's manifest describes; it can rebuild, and decides nothing."""
+        """Return the builder that an envelope's manifest describes; it rebuilds and decides nothing."""
         version = manifest.get("renderer")
         make = RENDERERS.get(version) if isinstance(version, int) else None
         if make is None:
@@ -477,7 +486,7 @@ class EnvelopeBuilder:
 
     @classmethod
     def _from_manifest(cls, manifest: Wire) -> EnvelopeBuilder:
-        """As each of `FORMS` has it."""
+        """Return the builder for a manifest of any version in `FORMS`."""
         builder = cls(
             tokenizer=manifest["tokenizer"],
             window_tokens=manifest["window_tokens"],
@@ -497,14 +506,14 @@ class EnvelopeBuilder:
 
 
 RENDERERS: Mapping[int, Callable[[Wire], EnvelopeBuilder]] = dict.fromkeys(FORMS, EnvelopeBuilder._from_manifest)
-"""What rebuilds an envelope, by the renderer that made it: this one and the two before are kept."""
+"""Makers of rebuilding builders by renderer version: the current version and the two before it."""
 
 
 def _before_answer(session: Session) -> tuple[Session, Finding] | None:
-    """Where the user turn that was appended last had been answered before: this session as it was before that.
+    """Return the session before its newest answer, if the user turn that it answers was just sent again.
 
-    A caller that lost the answer asks again with the id it used; what it gets is the request of the first time, not one
-    that ends in its own answer. None where nothing was sent again, or the turn has no answer yet.
+    A caller that lost the answer asks again with the same id. It gets the first request, not one that ends in its own
+    answer. Returns None if nothing was sent again or the turn has no answer yet.
     """
     with session.lock:
         state = session.state
@@ -518,7 +527,7 @@ def _before_answer(session: Session) -> tuple[Session, Finding] | None:
 
 
 def _seal_fault(session: Session) -> str | None:
-    """Why envelopes of this session cannot be sealed; None: they can."""
+    """Return why envelopes of this session cannot be sealed, or None if they can."""
     try:
         _ = session.seal_key
     except StoreError as error:
@@ -539,7 +548,7 @@ def _check_policy(policy: object) -> None:
 
 
 def _holding(layout: DynamicLayout, scale: Scale) -> int:
-    """The least budget of dynamic that holds this layout with all the bullets that it may have under that budget."""
+    """Return the least budget of dynamic for this layout with all the bullets that it may have under that budget."""
     bullets_tokens = 0 if layout.bullets is None else layout.bullets.tokens
     tokens = scale.provider_tokens(layout.tokens)
     while True:  # bullets take a part of the budget below 1, so this ends
@@ -559,7 +568,7 @@ def _check_session(session: object) -> None:
 
 
 def _is_recorded() -> bool:
-    """Whether builds are recorded: the process has loaded OpenTelemetry, or the log of builds is on."""
+    """Return whether builds are recorded: the process has loaded OpenTelemetry, or the log of builds is on."""
     logging = sys.modules.get("logging")
     return API in sys.modules or (logging is not None and logging.getLogger(LOGGER).isEnabledFor(logging.INFO))
 

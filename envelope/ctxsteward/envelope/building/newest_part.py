@@ -1,10 +1,10 @@
-"""The newest part of a history, for a request whose history the model's window cannot take.
+"""Choose the newest part of a history, for a request whose history does not fit the model's window.
 
-A compaction that was due can fail to be made: it took too long, or its summarizer failed. The history stays whole then,
-and where that is more than the window takes, the request shows a part of it: what a compaction would never take (the
-last raw turn, the newest message, pins, a short task), the task where it fits, and the newest tool groups that fit the
-dynamic budget. Nothing is written to the log: every message resolves by reference, and the next build tries to compact
-again. The manifest names the groups, so that a rebuild lays out the same bytes.
+A due compaction may not be made, because it took too long or its summarizer failed. The history then stays whole. If it
+does not fit the window, the request shows a part of it: messages that a compaction never takes (the last raw turn, the
+newest message, pins, a short task), the task if it fits, and the newest tool groups that fit the dynamic budget.
+Nothing is written to the log: every message resolves by reference, and the next build tries to compact again. The
+manifest names the groups, so that a rebuild lays out the same bytes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..history.state import State
 
 
 def newest_groups(window: Window, room_tokens: int) -> frozenset[int]:
-    """First ordinals of the groups to show: what must stay, the task, then the newest without a gap.
+    """Return first ordinals of the groups to show: those that must stay, the task, then the newest without a gap.
 
-    What is shown takes no more than the dynamic budget and `room_tokens`, unless what must stay takes more by itself.
+    They take no more than the dynamic budget and `room_tokens`, unless those that must stay alone take more.
     """
     limit = min(window.budgets.dynamic_tokens, room_tokens)
     rows = window.candidates
@@ -42,14 +42,14 @@ def newest_groups(window: Window, room_tokens: int) -> frozenset[int]:
 
 
 def showing(session: Session, groups: Set[int]) -> Session:
-    """This session in memory only, with no other tool groups in its window than those that begin at these ordinals."""
+    """Return a copy of this session in memory whose window has only the tool groups that begin at these ordinals."""
     part = session.draft()
     part.state.groups = [group for group in part.state.groups if group.first in groups]
     return part
 
 
 def left_out_finding(state: State, groups: Set[int], window_tokens: int | None) -> Finding:
-    """Say which messages a request does not show, and that they are not lost."""
+    """Report which messages a request does not show, and that they are not lost."""
     ordinals = sorted(n for group in state.groups if group.first not in groups for n in group.ordinals)
     first, last = ordinals[0], ordinals[-1]
     shown = sum(len(group.ordinals) for group in state.groups) - len(ordinals)

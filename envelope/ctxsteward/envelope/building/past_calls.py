@@ -1,15 +1,15 @@
-"""The calls of a session, in numbers: one row for each envelope that was built, out of manifests and log alone.
+"""The past calls of a session in numbers: one row for each built envelope, from manifests and log alone.
 
-`past_calls` lays the envelopes out again in the order of their making. It goes through the log once: between two calls
-a session only reads on, and the layout extends what it has, so that a call costs well under a millisecond. The rows are
-kept beside the journal (`DerivedFile`), without a word of the session; what is asked for again costs its new calls.
-Whatever is wrong with the file, and whatever an erasure replaced, is laid out anew.
+`past_calls` lays the envelopes out again in order. It goes through the log once: between two calls a session only reads
+on, and the layout extends the last one, so a call costs well under a millisecond. The rows are kept with the journal
+(`DerivedFile`), without any text of the session; a repeated query costs only the new calls. If the file is damaged or
+an erasure replaced records, they are laid out anew.
 
-The same envelope built twice has one manifest, and is one row. Calls are compared with the one before them: a prefix of
-another model's call is nobody's. Tokens are the provider's as estimated. A call that cannot be laid out any more keeps
-its row, and `fault` says why.
+An envelope built twice has one manifest and one row. Each call is compared with the one before it if that was for the
+same model, because models share no prefix. Tokens are the provider's as estimated. A call that can no longer be laid
+out keeps its row, and `fault` gives the reason.
 
-Raises `Erased` for a session that was forgotten, `StoreError`.
+Raises `Erased` for a forgotten session, `StoreError`.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from ..store import Store
 from ..telemetry.spans import Layouts, PrefixBreak, first_prefix_break
 from .builder import EnvelopeBuilder
 
-FILE, VERSION = "calls", 1
+FILE, VERSION = "calls", 2
 _OF_THE_CALL = ("session", "position", "reports", "findings", "mac")
-"""Fields of a manifest that say nothing about the builder."""
+"""Fields of a manifest that do not describe the builder."""
 
 
 class CallCompaction(NamedTuple):
-    """A compaction that a call made, or records that it left meta without."""
+    """A compaction that a call made, or a reduction of meta."""
 
     report: str
-    """Its id."""
+    """Id of the report."""
     pre_tokens: int
     post_tokens: int
     losses: int
 
 
 class PastCall(BaseModel):
-    """What one model call was shown, in numbers."""
+    """Numbers of one past model call."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     number: int
-    """1-based in the session."""
+    """Number in the session, from 1."""
     address: str
-    """Of its envelope."""
+    """Address of the envelope."""
     position: int
-    """In the log."""
+    """Position in the log."""
     model: str | None
-    """None: the builder named a tokenizer."""
+    """Name of the model, or None if the builder named a tokenizer."""
     fault: str = ""
-    """Why it cannot be laid out as it was; no figures where it cannot be at all."""
+    """Why it cannot be laid out as it was; empty if it can. Figures are 0 if it cannot be laid out at all."""
     turn: int = 0
     messages: int = 0
     prompt_tokens: int = 0
@@ -72,25 +72,29 @@ class PastCall(BaseModel):
     static_tokens: int = 0
     meta_tokens: int = 0
     task_tokens: int = 0
-    """Of dynamic, as the next five."""
+    """Tokens of the task; like the next five figures, a part of dynamic."""
     bullets_tokens: int = 0
-    """With those of an earlier version's observation log."""
+    """Tokens of bullets, and of an earlier version's observation log."""
     verbatim_tokens: int = 0
-    """Closed turns."""
+    """Tokens of closed turns."""
     recall_tokens: int = 0
-    """Facts and recalled originals."""
+    """Tokens of facts and recalled originals."""
     live_tokens: int = 0
     notes_tokens: int = 0
     limit_tokens: int = 0
-    """What the prompt may take: the head as it is and the budget of dynamic."""
+    """Most tokens of the prompt: the head as it is plus the budget of dynamic."""
     threshold_tokens: int = 0
-    """From here on dynamic is compacted, the head included."""
+    """Prompt tokens, head included, from which dynamic is compacted."""
     overflow_tokens: int = 0
     prefix_tokens: int = 0
-    """Unchanged beginning, against the call before."""
+    """Tokens of the beginning that is unchanged since the call before."""
     broke_in: str | None = None
-    """Where the prefix broke: tools, system, static, meta or dynamic; None: it did not."""
+    """Section in which the prefix broke: tools, system, static, meta or dynamic; None if it did not."""
     findings: int = 0
+    rules: int = 0
+    """Standing rules that were not lifted."""
+    rules_missing: int = 0
+    """Those of them that the request did not show."""
     compactions: tuple[CallCompaction, ...] = ()
 
     @property
@@ -100,7 +104,7 @@ class PastCall(BaseModel):
 
 
 def past_calls(store: Store, session: str, *, tenant: str = "default") -> tuple[PastCall, ...]:
-    """All calls of a session that exists, oldest first."""
+    """Return all calls of an existing session, oldest first."""
     read = store.at(tenant, session)
     manifests = [one for one in read.journal.manifests(read.key) if META_REPORT not in one.body]
     file = read.derived_file()
@@ -114,7 +118,7 @@ def past_calls(store: Store, session: str, *, tenant: str = "default") -> tuple[
 
 
 def _known(file: DerivedFile | None, generation: int, manifests: Sequence[Manifest]) -> list[PastCall]:
-    """What is kept of these manifests; nothing where it is of others."""
+    """Return the stored rows of these manifests, or none if the file has rows of others."""
     stored = None if file is None else file.read(FILE)
     if stored is None or stored[:2] != [VERSION, generation]:
         return []
@@ -130,7 +134,7 @@ def _call(row: Sequence[Any]) -> PastCall:
 
 
 def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start: int) -> Iterator[PastCall]:
-    """The calls from `start` on; the one before is laid out to compare the first of them with."""
+    """Yield the calls from `start` on; the one before them is laid out too, for the comparison."""
     builders: dict[str, EnvelopeBuilder] = {}
     session: Session | None = None
     before: tuple[str | None, Layouts] | None = None
@@ -144,13 +148,13 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
             builder = builders.get(key) or builders.setdefault(key, EnvelopeBuilder.from_manifest(fields))
             findings = tuple(Finding.model_validate(finding) for finding in fields.get("findings", ()))
             envelope = builder.rebuild(session, findings=findings)
-            if envelope.address != manifest.address:  # what was read on may have been replaced: read it anew
+            if envelope.address != manifest.address:  # records may have been replaced: read the session anew
                 session = store.at(read.tenant, read.id, fields["position"])
                 envelope = builder.rebuild(session, findings=findings)
             reports = [store.report(id, tenant=read.tenant) for id in fields.get("reports", ())]
             made = tuple(CallCompaction(one.id, one.pre_tokens, one.post_tokens, len(one.losses)) for one in reports)
         except ContextError as error:
-            session = None  # it may stand in the midst of a reading
+            session = None  # its state may be half read
             call = PastCall(
                 number=number,
                 address=manifest.address,
@@ -168,10 +172,10 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
 
 
 def _at(store: Store, read: Session, session: Session | None, position: int) -> Session:
-    """The session as it was there; read on where that lies ahead."""
+    """Return the session as it was at this position, by reading on if the position lies ahead."""
     if session is None or position < session.state.position:
         return store.at(read.tenant, read.id, position)
-    session.replica.advance(position)  # nobody else has this session
+    session.replica.advance(position)  # no other code uses this session
     return session
 
 
@@ -217,6 +221,8 @@ def _summary(
         prefix_tokens=provider(broken.prefix_tokens),
         broke_in=broken.broke_in,
         findings=len(envelope.findings),
+        rules=sum(rule.lifted_by is None for rule in envelope.standing),
+        rules_missing=sum(finding.kind == "rule_not_visible" for finding in envelope.findings),
         fault="" if envelope.address == address else _DIFFERS,
     )
 
@@ -225,13 +231,13 @@ _DIFFERS = "the log no longer holds all that it was laid out from"
 
 
 def prefix_between(before: Envelope, now: Envelope, builder: EnvelopeBuilder) -> PrefixBreak:
-    """How much of the beginning two envelopes share, in the provider's tokens, and where they part."""
+    """Return how much of their beginning two envelopes share, in the provider's tokens, and where they differ."""
     broken = first_prefix_break(Layouts.of(before), Layouts.of(now), builder.counter.text)
     return broken._replace(prefix_tokens=builder.provider_tokens(broken.prefix_tokens))
 
 
 def holds_task_first(envelope: Envelope, state: State) -> bool:
-    """Whether the task stands alone as the first of the closed turns: nothing behind it was compacted yet."""
+    """Return whether the task is the first of the closed turns and nothing behind it was compacted yet."""
     layout = envelope.dynamic
     first = layout.strip.fragments[0].refs if layout.live_from else ()
     return first == (state.task,)

@@ -1,6 +1,6 @@
-"""A past envelope laid out again, byte for byte, out of the log and its manifest alone.
+"""Lay a past envelope out again, byte for byte, from the log and its manifest alone.
 
-What the journal lost is regenerated where it can be and flagged where it cannot (`LOSSES` of `ctxsteward.schemas`).
+Parts that the journal lost are regenerated if possible, else flagged (`LOSSES` of `ctxsteward.schemas`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .builder import EnvelopeBuilder
 
 
 def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
-    """A past envelope again, byte for byte, out of the log and its manifest alone.
+    """Return a past envelope, byte for byte, from the log and its manifest alone.
 
-    Where the log no longer holds what it was laid out from (something was damaged, or forgotten), the result has
-    another address and the finding ``rebuilt_differs``. Raises `ReferenceNotFound` for an address that was never built
-    here, `Damaged` where its manifest is, `Erased` for a session that was forgotten.
+    If the log no longer has everything it was laid out from (damaged or forgotten records), the result has another
+    address and the finding ``rebuilt_differs``. Raises `ReferenceNotFound` for an address that was never built here,
+    `Damaged` if its manifest is damaged, `Erased` for a forgotten session.
     """
     try:
         manifest = store.manifest(address, tenant=tenant)
@@ -48,7 +48,7 @@ def rebuild(store: Store, address: str, *, tenant: str = "default") -> Envelope:
 
 
 def _reports(store: Store, ids: Sequence[str], tenant: str) -> tuple[tuple[CompressionReport, ...], list[str]]:
-    """The reports of these compactions, and the ids of those that cannot be read any more."""
+    """Return the reports of these compactions, and the ids of unreadable ones."""
     reports: list[CompressionReport] = []
     lost: list[str] = []
     for id in ids:

@@ -1,14 +1,14 @@
-"""Snapshots: the head of a profile as a versioned envelope, kept for good.
+"""Snapshots: the head of a profile as a versioned envelope that is never deleted.
 
     snapshots/<tenant>/<profile>/   chain of {"schema_version": 1, "who", "when", "version", "envelope",
                                               "meta": [{"text"} | {"blob", "key"}]}
 
-`envelope` is the published document (JSON Schema `envelope`) of a session that has said nothing yet: system, static and
-meta as a new session would be shown them, an empty dynamic. What shows meta records is taken out of it and kept as
-labels and lines under each record's own key (`MetaRecordVault`), so erasing a record erases it from every snapshot. The
-same head twice is one snapshot.
+`envelope` is the published document (JSON Schema `envelope`) of a session without messages: system, static and meta as
+a new session would show them, and an empty dynamic. Text of meta records is taken out of it. It is kept as labels, and
+as lines under each record's own key (`MetaRecordVault`), so erasing a record erases it from every snapshot. The same
+head taken twice makes one snapshot.
 
-Raises `BudgetExceeded` where a head does not fit the builder's budgets, and what `versions` raises. Source: the
+Raises `BudgetExceeded` if a head does not fit the builder's budgets, and the errors of `versions`. Source: the
 layered-envelope design (backfill of personas, policies and meta into versioned envelopes).
 """
 
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
 
 VERSION = 1
 SESSION = "snapshot"
-"""What the session of a snapshot's envelope is called; it is never stored."""
+"""Session name in a snapshot's envelope; that session is never stored."""
 _LEFT_OUT = "meta_records_left_out"
 
 
 class Snapshot(NamedTuple):
-    """One snapshot as it can be read now."""
+    """One snapshot without its erased lines."""
 
     profile: str
     number: int
     version: int
-    """Of the profile."""
+    """Version of the profile."""
     who: str
     when: str
     address: str
-    """Of the envelope as it was written."""
+    """Address of the envelope as it was written."""
     envelope: dict[str, Any]
     """The published document."""
     findings: tuple[Finding, ...]
 
 
 class SnapshotResult(NamedTuple):
-    """What taking a snapshot came to."""
+    """Result of taking a snapshot."""
 
     number: int
     envelope: Envelope
     written: bool
-    """False: the newest snapshot shows this head already."""
+    """False if the newest snapshot already shows this head."""
 
 
 class Snapshots:
@@ -68,7 +68,7 @@ class Snapshots:
         self._store, self._tenant = store, tenant
 
     def take(self, version: Version, builder: EnvelopeBuilder, *, who: str, when: str) -> SnapshotResult:
-        """Keep this version's head as `builder` lays it out, unless the newest snapshot is the same."""
+        """Store this version's head as `builder` lays it out, unless the newest snapshot is the same."""
         name = version.profile.name
         envelope = _head_envelope(version, builder, self._store.keys, self._tenant)
         chain = self._chain(name)
@@ -84,7 +84,7 @@ class Snapshots:
             return SnapshotResult(link.number, envelope, written=True)
 
     def at(self, name: str, number: int) -> Snapshot:
-        """One snapshot; raises `ReferenceNotFound`."""
+        """Return one snapshot; raise `ReferenceNotFound`."""
         chain = self._chain(name)
         try:
             return self._snapshot(name, chain.read(number))
@@ -94,7 +94,7 @@ class Snapshots:
             raise ReferenceNotFound(f"snapshot {number} of profile {name!r}", "", known) from None
 
     def history(self, name: str) -> Iterator[Snapshot]:
-        """Oldest first, each checked against the one before."""
+        """Yield snapshots oldest first, each checked against the one before."""
         return (self._snapshot(name, link) for link in self._chain(name).links())
 
     def _chain(self, name: str) -> Chain:
@@ -104,7 +104,7 @@ class Snapshots:
         return MetaRecordVault(self._store.vault(self._tenant), self._store.keys.address_key(self._tenant), name)
 
     def _kept(self, version: Version, envelope: Envelope) -> dict[str, Any]:
-        """The envelope without derived text, and that text by reference."""
+        """Return the envelope without derived text, and references to that text."""
         document, shelf = envelope.document(), self._shelf(version.profile.name)
         content = document["sections"]["meta"]["content"]
         text = "\n".join(fragment["text"] for fragment in content)
@@ -113,7 +113,7 @@ class Snapshots:
         # reports of meta name records
         document["reports"] = [report for report in document["reports"] if report["section"] != "meta"]
         for finding in document["findings"]:
-            if finding["kind"] == _LEFT_OUT:  # it names records
+            if finding["kind"] == _LEFT_OUT:  # the finding names records
                 finding["text"] = "meta did not fit its budget: whole records were left out"
         meta = [
             {"text": line} if record is None else shelf.keep_line(record, line, frozenset())._asdict()
@@ -136,7 +136,7 @@ class Snapshots:
             else:
                 lines.append(data.decode())
         document = body["envelope"]
-        for fragment in document["sections"]["meta"]["content"]:  # a head has one fragment of meta, or none
+        for fragment in document["sections"]["meta"]["content"]:  # a head has at most one fragment of meta
             fragment["text"] = "\n".join(lines)
         return Snapshot(
             profile=name,
@@ -158,7 +158,7 @@ def _checked(link: Link, folder: str) -> Link:
 
 
 def _head_envelope(version: Version, builder: EnvelopeBuilder, keys: Keys, tenant: str) -> Envelope:
-    """What a new session that pins this version is shown; built aside, so that nothing is written."""
+    """Build the envelope of a new session that pins this version, in a store in memory, so that nothing is written."""
     from ctxsteward.store.journal.memory import MemoryJournal
     from ctxsteward.store.objects.memory import MemoryObjects
 

@@ -19,10 +19,11 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, Ref, Summarizer, SummarizerInput, Summary
-from ctxsteward.schemas.summary import ReplacementReader, SourceMessage
+from ctxsteward.schemas.summary import ReplacementReader, RuleReader, SourceMessage
 from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted
 
-from ..history.state import State
+from ..history.standing_rules import rules_to_carry
+from ..history.state import HeldRule, State
 from ..history.tool_groups import LogEntry, ToolGroup
 from ..layout.composition import bullets_text
 from ..layout.fragments import Fragment, RenderOptions, group_fragment
@@ -72,6 +73,8 @@ class Compactor:
     counter: Counter
     budgets: Budgets
     now: Callable[[], str] | None = None
+    keeps_rules: bool = False
+    """Whether users' rules stay in their own words, whatever a summarizer makes of them."""
 
     def run(
         self,
@@ -239,13 +242,15 @@ class Compactor:
         findings: list[Finding],
     ) -> WindowCompacted | CompactionRefused:
         after, before = self._after(state, choice), state.left_out_tokens
+        carried = rules_to_carry(state, {entry.ordinal for entry in after.gone}, rule_reader())
+        rules = {"rules": [list(rule) for rule in carried]} if carried else {}
         fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
         progress = int(window.section_tokens * (1 - MIN_PROGRESS_FRACTION)) - fixed_tokens
         # More bullets than that would undo what the compaction saves; those left out wait in reserve.
         room = min(share, progress if window.over else max(progress, share // 2)) - frame
         bullets, reserve, lost_bullets = state.bullets, state.reserve, list[Bullet]()
         if summary is not None:
-            bullets, reserve, lost_bullets = self._fit_bullets(state, summary, room, after.gone)
+            bullets, reserve, lost_bullets = self._fit_bullets(state, summary, room, after.gone, carried)
         text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
         pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.forced and post < pre):
@@ -275,6 +280,7 @@ class Compactor:
                 **state.checkpoint(),
                 "compacted_to": after.compacted_to,
                 "left_out_tokens": None if before is None else before + sum(e.tokens(self.counter) for e in after.gone),
+                **rules,
             },
         )
         name = address("compaction", _canonical(event))
@@ -323,20 +329,26 @@ class Compactor:
         )
 
     def _fit_bullets(
-        self, state: State, summary: Summary, room: int, gone: Sequence[LogEntry]
+        self, state: State, summary: Summary, room: int, gone: Sequence[LogEntry], rules: Sequence[HeldRule]
     ) -> tuple[tuple[Bullet, ...], tuple[Bullet, ...], list[Bullet]]:
         """Return the bullets shown, those in reserve, and those of the standing ones that are shown no more.
 
         The most valuable that fit `room` tokens are shown. The others are in reserve as far as all together fit the
         budget of bullets: one long turn leaves little room, and the next one more.
         """
+        standing = (*state.bullets, *state.reserve)
         superseded = set(summary.superseded)
-        lost = [bullet for index, bullet in enumerate(state.bullets) if index in superseded]
+        held: list[Bullet] = []
+        if self.keeps_rules:  # each in a bullet of its own, which no other text weakens
+            held, before = ([one_line(rule_bullet(rule)) for rule in of] for of in (rules, state.rules))
+            superseded = {n for n, row in enumerate(standing) if row in before or (n in superseded and row not in held)}
+        lost = [row for n, row in enumerate(state.bullets) if n in superseded and row not in held]
         rows = [bullet for index, bullet in enumerate(state.bullets) if index not in superseded]
         shown_before = len(rows)
         rows += (bullet for index, bullet in enumerate(state.reserve, len(state.bullets)) if index not in superseded)
         reserved = range(shown_before, len(rows))
         rows += [one_line(bullet) for bullet in summary.bullets if bullet.text.strip()]
+        rows += held
         task = next((entry for entry in gone if entry.ordinal == state.task), None)
         task_ref = f"§{state.task}"
         if task is not None and not any(task_ref in bullet.citations for bullet in rows):
@@ -347,12 +359,13 @@ class Compactor:
         task_gone = task is not None or not _in_window(state, state.task)
         order = sorted(range(len(rows)), key=lambda index: (rows[index].value, _newest_original(rows[index]), index))
         holders = [index for index in range(len(rows)) if task_ref in rows[index].citations] if task_gone else []
-        protected = max(holders, key=lambda index: rows[index].value, default=-1)
+        protected = {max(holders, key=lambda index: rows[index].value, default=-1)}
+        protected |= {index for index, row in enumerate(rows) if row in held}
         out: list[int] = []
         for index in order:
             if used <= room:
                 break
-            if index == protected:
+            if index in protected:
                 continue
             out.append(index)
             used -= costs[index]
@@ -381,6 +394,11 @@ def task_bullet(task: LogEntry, counter: Counter, room_tokens: int) -> Bullet:
     if tokens > room_tokens:
         text = text[: max(8, int(len(text) * room_tokens / tokens * 0.95))].rstrip()
     return Bullet(text=text or "(no text)", citations=(task.ref,), kind="open_item", value=100.0)
+
+
+def rule_bullet(rule: HeldRule) -> Bullet:
+    """A user's rule in its own words."""
+    return Bullet(text=rule.text, citations=(f"§{rule.ordinal}",), kind="constraint", value=100.0)
 
 
 def _kept_refs(bullets: Sequence[Bullet], kept: Sequence[ToolGroup]) -> tuple[str, ...]:
@@ -475,6 +493,13 @@ def load_summarizer(name: str) -> Summarizer:
 def replacing_reader() -> ReplacementReader:
     """A new reader of what replaces what, for one session."""
     made: ReplacementReader = _installed("ctxsteward.replacing", "reader of replacements", "extractive")()
+    return made
+
+
+@cache
+def rule_reader() -> RuleReader:
+    """What reads users' messages for rules."""
+    made: RuleReader = _installed("ctxsteward.rules", "reader of rules", "extractive")()
     return made
 
 

@@ -1,13 +1,13 @@
-"""Folding a log that may have holes into a `State` (`fold`), and what is said about the holes (`ReadFindings`).
+"""Fold a log that may have holes into a `State` (`fold`) and report the holes (`ReadFindings`).
 
-`log_view` calls it with the rows it has read. Readable records are applied in order. A message that cannot be read gets
-a stand-in, so that ordinals, roles and tool pairs go on; any other unreadable record is treated as never made (a
-compaction: the window before it goes on growing and the next build compacts anew from originals). Whether an unreadable
-record was a message is told by the ordinals after it, else by what it claims; where neither says so, a missing record
-counts as a message, because an ordinal is never given twice.
+`log_view` calls `fold` with the rows it has read. Readable records are applied in order. An unreadable message gets a
+stand-in, so that ordinals, roles and tool pairs continue. Any other unreadable record is treated as never made (for a
+compaction: the window before it keeps growing, and the next build compacts anew from originals). The ordinals after an
+unreadable record show whether it was a message, else its own claim does. If neither says so, a missing record counts as
+a message, because an ordinal is never given twice.
 
-`ReadFindings` holds findings, each once, and the ordinals of missing originals. A reading of the whole log finds all
-damage again, so `forget_damage` is called before it.
+`ReadFindings` has each finding once, and the ordinals of missing originals. Reading the whole log finds all damage
+again, so `forget_damage` is called before it.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ from .tool_groups import LogEntry, MissingMessage, claimed, fill, refit
 
 
 class ReadFindings:
-    """Findings about one session, in the order in which they came up."""
+    """Findings about one session, in the order in which they were made."""
 
     def __init__(self, findings: Iterable[Finding] = (), missing: set[int] | None = None) -> None:
         self.findings: list[Finding] = list(findings)
         self.missing: set[int] = set() if missing is None else missing
-        """Ordinals whose originals could not be read, as far as they were asked for."""
+        """Ordinals of originals that were requested and could not be read."""
 
     def copy(self) -> ReadFindings:
-        """Findings of its own; what is missing is missing for both."""
+        """Return a copy with its own list of findings; both share the set of missing ordinals."""
         return ReadFindings(self.findings, self.missing)
 
     def add(self, findings: Iterable[Finding]) -> None:
         self.findings += [finding for finding in findings if finding not in self.findings]
 
     def forget_damage(self) -> None:
-        """Before the log is read anew."""
+        """Drop findings about damage before the log is read anew."""
         self.findings = [finding for finding in self.findings if finding.kind not in LOG_DAMAGE]
         self.missing.clear()
 
     def damage(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.kind in LOG_DAMAGE]
 
-    # -- what cannot be read ------------------------------------------------------------------------------------
+    # -- unreadable records -------------------------------------------------------------------------------------
 
     def stood_in(self, ordinal: int) -> None:
-        """An original cannot be read: count it once."""
+        """Count an unreadable original once."""
         if ordinal not in self.missing:
             self.missing.add(ordinal)
             cache_miss("original")
 
     def restored(self, positions: Sequence[int]) -> None:
-        """Records came from elsewhere."""
+        """Report records that the object store supplied."""
         places = ", ".join(map(str, sorted(positions)))
         self._miss("restored", "record_restored", f"records at {places} cannot be read here; the object store had them")
 
@@ -67,7 +67,7 @@ class ReadFindings:
         self._miss("record", "record_damaged", text, "head")
 
     def passed_over(self, row: DamagedRecord) -> None:
-        """Say what a record that cannot be read was, and what is done about it."""
+        """Report an unreadable record and what is done about it."""
         what = f"the {row.kind or 'missing'} record at position {row.position} cannot be read"
         if row.kind == "compaction":
             self._miss("compaction", "compaction_regenerated", f"{what}; the next build compacts from the originals")
@@ -88,20 +88,20 @@ class ReadFindings:
 
 
 class DamageWitness(Protocol):
-    """The port through which a fold reports what it cannot read, and asks for originals that stand elsewhere."""
+    """Port through which a fold reports unreadable records and requests originals from elsewhere in the log."""
 
     def original(self, ordinal: int) -> MessageAppended | None:
-        """The message with this ordinal, should it stand elsewhere in the log."""
+        """Return the message with this ordinal if it is elsewhere in the log, else None."""
 
     def stood_in(self, ordinal: int) -> None:
-        """A message has a stand-in."""
+        """Note that a stand-in replaces the message with this ordinal."""
 
     def passed_over(self, row: DamagedRecord) -> None:
-        """Another record was treated as never made."""
+        """Note that a record other than a message is treated as never made."""
 
 
 def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
-    """Apply rows of the log to the state, which stands where they begin."""
+    """Apply rows of the log to a state whose position is where the rows begin."""
     holds_stand_in = state.repaired and any(entry.event.damaged for group in state.groups for entry in group.entries)
     mending = _LogMender(state, witness) if holds_stand_in else None
     for index, row in enumerate(rows):
@@ -121,19 +121,19 @@ def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
 
 
 class _LogMender:
-    """Continues the fold of a log from the first record that cannot be read, or that is not at its place."""
+    """The rest of a fold, from the first record on that is unreadable or out of place."""
 
     def __init__(self, state: State, witness: DamageWitness) -> None:
         self._state, self._witness = state, witness
         self._owed = 0
-        """Messages that were taken up before their record was met: a gap in the ordinals told of them."""
+        """Messages added ahead of their records, because a gap in the ordinals revealed them."""
         self._ahead = 0
-        """Records of messages that cannot be read and stand in front of messages they belong behind."""
+        """Unreadable records of messages that lie before messages with lower ordinals."""
         self._highest = 0
-        """Ordinal that any record that cannot be read claims."""
+        """Highest ordinal that an unreadable record claims."""
 
     def add(self, event: MessageAppended, rows: Sequence[Row]) -> None:
-        """A message: it goes to its ordinal's place or, where that is taken already, nowhere."""
+        """Add a message at its ordinal, or pass over it if that ordinal is taken."""
         state = self._state
         if event.ordinal <= state.ordinal:
             self._pass_over(DamagedRecord(position=state.position, kind="message"))
@@ -144,7 +144,7 @@ class _LogMender:
                 self._stand_in(None, rows)
             else:
                 state.add(refit(state.open_calls, state.call_ids, LogEntry(original)))
-            state.position -= 1  # it has an ordinal, and no record here
+            state.position -= 1  # the message takes an ordinal but no record at this position
             if self._ahead:
                 self._ahead -= 1
             else:
@@ -152,7 +152,7 @@ class _LogMender:
         state.add(refit(state.open_calls, state.call_ids, LogEntry(event)))
 
     def take_spoiled(self, row: DamagedRecord, later: Sequence[Row]) -> None:
-        """A record that cannot be read, before these rows."""
+        """Handle an unreadable record; `later` are the rows behind it."""
         self._highest = max(self._highest, _claimed_ordinal(row))
         if self._is_new_message(row, later):
             self._stand_in(row.record.wire if row.record else None, later)
@@ -160,7 +160,7 @@ class _LogMender:
             self._pass_over(row)
 
     def finish(self) -> None:
-        """At the end of the rows: an ordinal that may have been given is not given again."""
+        """Use up ordinals that unreadable records may have had, so that none is given twice."""
         for _ in range(self._ahead):
             if self._highest > self._state.ordinal:
                 self._stand_in(None, ())
@@ -197,7 +197,7 @@ def _claims_message(record: JournalRecord) -> bool:
 
 
 def _joined(later: Sequence[Row]) -> Iterator[Message]:
-    """Messages that belong to the tool group in front of them."""
+    """Yield the next messages that belong to the tool group in front of them."""
     for event in later:
         if isinstance(event, MessageAppended):
             if not event.placement.joins:

@@ -1,35 +1,35 @@
-"""`Follower`: a whole history in, the session that has it out; what is new is appended, what is known is no event.
+"""Follow whole histories: find the session or fork that matches a history, and append only its new messages.
 
-Frameworks hand over the whole conversation at each model call. Two messages are the same where role, text, calls,
-results and media are (`said_message`): what providers and frameworks add (ids of theirs, key order, null fields, cache
-marks, thinking) does not count. Leading system messages are the head's, which whoever opens the session names: they
-take no ordinal. What ours put into a prompt (text fenced with this session's number) is skipped where it comes back.
+Frameworks hand over the whole conversation at each model call. Two messages are the same if role, text, calls, results
+and media are equal (`said_message`); details that providers and frameworks add (their ids, key order, null fields,
+cache marks, thinking) do not count. Leading system messages belong to the head, which is named when the session is
+opened, so they take no ordinal. Text that this package put into a prompt (fenced with the session's nonce) is skipped.
 
-The history is laid beside the logs of the conversation, from the root's down the forks that are there:
+The history is compared with the logs of the conversation, from the root session down its forks:
 
-    a log is its beginning           the rest is appended
-    it is a beginning of a log       nothing is written: the session as it was then (`Session.past`)
-    the same but for lines around    the same history: the log keeps the message as it came first, and the newest user
-    a user message                   message is shown to this call as it was sent (a draft); finding `context_pasted`
-    a log's newest messages, with    a framework's own compaction: what is behind them is appended
-    less before them than there
-    none of these                    it diverged: a fork at the last common message, one for all who bring it;
-                                     finding `history_forked`
+    the history begins with a log    the rest is appended
+    a log begins with the history    nothing is written: the session as it was then (`Session.past`)
+    the same but for lines around    the same history: the log keeps the message's first form; this call sees the
+    a user message                   newest user message as it was sent, in a draft; finding `context_pasted`
+    it shares a log's newest         the framework has compacted: the messages behind the shared ones are appended;
+    messages, with fewer before      finding `history_compacted`
+    none of these                    it diverged: a fork at the last common message, one for all histories that
+                                     go on alike; finding `history_forked`
 
-A tool result that comes back as an excerpt or a placeholder of itself is the framework's own reduction, and the same
-message. An erased or damaged one is the same only where its id, or what follows it in the log, says so.
+A tool result that comes back as an excerpt or a placeholder of itself was reduced by the framework and is the same
+message. An erased or damaged message counts as the same only if its id or a later message of the log confirms it.
 
-Each message is appended under an id that says all of the history up to it, keyed by tenant and session: another process
-finds with one look into the journal where a history stands, and two that append it at once write it once. In one
-process a call costs a digest of what was handed over (about 2 µs a message) and a comparison of what is new.
+Each message is appended under an id derived from the whole history up to it, keyed by tenant and session. Another
+process finds the place of a history with one look into the journal, and two processes that append it at once write it
+once. In one process a call costs a digest of the whole history (about 2 µs a message) and a comparison of new messages.
 
-What was erased is skipped: an erased message of the log stands for the caller's copy of it, whose words are not read
-again. A principal that was forgotten writes no more in the session: `Erased`, or with ``forgotten="draft"`` what the
-history says beyond the log is in a draft, shown to this call and not kept. Where the history goes another way than the
-log, copies of that principal's older messages cannot be told from new ones, and all but the newest user turn are left
-out. Finding `erased_skipped`.
+Erased messages are skipped: an erased message of the log stands for the caller's copy, whose words are not read again.
+A forgotten principal may write no more in the session: the call raises `Erased`. With ``forgotten="draft"`` a draft has
+the messages beyond the log instead; this call sees them and nothing is kept. If the history then diverges from the log,
+copies of that principal's older messages cannot be distinguished from new ones, so all but the newest user turn are
+left out. Finding `erased_skipped`.
 
-Raises what `Session.extend` raises. Nothing of a history with an invalid message is written.
+Raises what `Session.extend` raises. A history with an invalid message is not written at all.
 """
 
 from __future__ import annotations
@@ -54,99 +54,99 @@ if TYPE_CHECKING:
     from .session import Session
 
 TRIES = 100
-"""Other writers may be first so often before `Conflict` is raised."""
+"""Attempts against other writers before `Conflict` is raised."""
 MAX_FORKS = 1000
-"""At one message."""
+"""Most forks at one message."""
 MIN_OVERLAP, SURE_OVERLAP, MIN_OVERLAP_CHARS = 2, 4, 60
-"""Different messages that a history shares with the end of a log where it was compacted: two of so many characters, or
-four. "Continue" and "ok" are said in every branch."""
+"""Different messages that a compacted history must share with the end of a log: two with so many characters together,
+or four. Short ones such as "Continue" and "ok" occur in every branch."""
 MAX_LOOK_BACK = 50
-"""Messages at either end in which the end of the other is looked for."""
+"""Newest messages of log and history that are searched for the end of the other."""
 MAX_ALIGNED = 8
-"""Places at which two ends are laid beside each other."""
+"""Most places at which the two ends are compared message by message."""
 MAX_KNOWN = 20_000
-"""Messages of logs that are remembered by what they say."""
+"""Most messages of logs whose content digests are remembered."""
 _DIGEST_BYTES = 16
 CONTEXT_PASTED = "context_pasted"
-"""Kind of the finding: the caller puts text around what the user said."""
+"""Kind of the finding that the caller puts text around the user's own words."""
 PASTED_TEXT = (
     "a user message came with other text around it than before; it counts as the same message, and the log keeps it as "
     "it came first. Hand over the user's own words, and put retrieved text into a message or system text of its own"
 )
 ForgottenWriter = Literal["raise", "draft"]
-"""How a history is read in which an erased principal goes on to speak."""
+"""Reaction to a history in which an erased principal goes on speaking: raise `Erased`, or return a draft."""
 ERASED_SKIPPED = "erased_skipped"
-"""Kind of the finding: messages that the caller still holds were erased here."""
+"""Kind of the finding that the caller still has messages that were erased here."""
 
 
 def newest_turn(messages: Sequence[SaidMessage]) -> int:
-    """Where the newest user turn begins; the length where no user speaks."""
+    """Return the index at which the newest user turn begins, or the length if no user speaks."""
     spoken = (at for at in range(len(messages) - 1, -1, -1) if messages[at].is_spoken)
     return next(spoken, len(messages))
 
 
 class HandedHistory(NamedTuple):
-    """A history without what is ours."""
+    """A caller's history without the text that this package put into it."""
 
     sources: Sequence[object]
-    """As the caller gave them; user messages without blocks of ours."""
+    """Messages as the caller gave them; user messages without our fenced blocks."""
     messages: Sequence[SaidMessage]
     chain: Sequence[bytes]
-    """By message: a keyed digest of all up to it."""
+    """For each message, a keyed digest of all messages up to it."""
     has_own_text: bool = False
     has_other_head: bool = False
-    """Its leading system messages are not what the session's head says."""
+    """Whether its leading system messages say anything that the session's head does not."""
 
 
 class Overlap(NamedTuple):
-    """Where a compacted history meets a log."""
+    """The place where a compacted history meets a log."""
 
     session: Session
     known: int
-    """Messages of the history up to the end of what is in the log."""
+    """Number of the history's messages up to the last one that the log has."""
     ordinal: int
-    """Of the last of them."""
+    """Ordinal of that last message in the log."""
     run: int
 
 
 class Follower:
-    """Follows the histories of one conversation: a session and its forks."""
+    """State for following the histories of one conversation: a session and its forks."""
 
     def __init__(self, root: Session) -> None:
         self._root, self._leaf = root, root
         self._key = hashlib.sha256(root.address_key + root.id.encode()).digest()
-        """Without it an id tells nobody what was said."""
+        """Key of the digests in ids, so that an id reveals nothing about the messages."""
         self._met: tuple[int, bytes] | None = None
-        """Ordinal up to which the leaf's log was the history, and the digest of that."""
+        """Ordinal up to which the leaf's log equalled the last history, and the chain digest there."""
         self._raw: list[bytes] = []
-        """Digests of the messages of the last history, as they were handed over."""
+        """Digests of the last history's messages as they were handed over."""
         self._read: dict[bytes, tuple[SaidMessage | None, Wire | None]] = {}
-        """By those: what the message says (None: it is ours), and the message where something of ours left it."""
+        """Content by raw digest (None: all of it is our text), and the message without our text if it had any."""
         self._chain: list[bytes] = []
         self._known: dict[tuple[str, int], SaidMessage] = {}
-        """Messages of logs, by the session that wrote them and ordinal."""
+        """Content of log messages, by the session that wrote them and ordinal."""
         self._siblings: dict[tuple[str, int], dict[bytes, int]] = {}
-        """Forks before a message, by what they go on with: their number."""
+        """By session and last common ordinal: the number of each fork, by the digest of its first message."""
         self._stood: tuple[Sequence[bytes], int] = (), 0
-        """The chain of the last history that was followed, and how many of its messages the log has."""
+        """Chain of the last history that was followed, and how many of its messages the log has."""
         self._kept: int = 0
-        """Messages of the history at hand that the log has once it was followed."""
+        """How many messages of the current history the log has after this call."""
         self._forgotten: ForgottenWriter = "raise"
         self._pasted: set[int] = set()
-        """Ordinals of user messages that came with more text around them than in the log, or with less."""
+        """Ordinals of user messages that came with more or less text around them than in the log."""
         self._around: dict[int, int] = {}
-        """Those that came with more, and where they are in the history."""
+        """Index in the history of each message that came with more text, by ordinal."""
         self.forks_made: int = 0
-        """By histories that went another way, since this process follows them."""
+        """Forks that diverging histories began since this process follows them."""
         self._erased: tuple[tuple[SessionKey, int], Sequence[int]] | None = None
-        """Ordinals of erased messages of one log, at one generation: they are read once, not at each call."""
+        """Ordinals of erased messages of one log at one generation. They are read once, not at each call."""
         self._left_out: int = 0
-        """Messages of the last history that may be copies of erased ones."""
+        """Messages of the last history that were left out as possible copies of erased ones."""
 
     def follow(
         self, messages: Iterable[object], *, principal: str | None = None, forgotten: ForgottenWriter = "raise"
     ) -> Session:
-        """See `Session.follow`."""
+        """Return the session for a whole history; see `Session.follow`."""
         history = self._handed(list(messages))
         self._forgotten, self._left_out, self._kept = forgotten, 0, len(history.messages)
         self._pasted.clear()
@@ -179,7 +179,7 @@ class Follower:
             return session
         raise Conflict(self._root.id, self._root.state.position)
 
-    # -- what was handed over -----------------------------------------------------------------------------------
+    # -- reading the history ------------------------------------------------------------------------------------
 
     def _handed(self, sources: list[object]) -> HandedHistory:
         raw = [_raw_digest(source) for source in sources]
@@ -219,7 +219,7 @@ class Follower:
         return said_message(theirs), None if theirs is message else theirs.wire
 
     def _head(self) -> frozenset[bytes]:
-        """What the session's head says, as messages."""
+        """Return digests of the session's head, as one system message or one for each text."""
         texts = self._root.state.head.system
         wires = ({"role": "system", "content": text} for text in (*texts, "\n\n".join(texts)) if text)
         return frozenset(said_message(Message.from_wire(wire)).said for wire in wires)
@@ -227,7 +227,7 @@ class Follower:
     def _keyed(self, data: bytes) -> bytes:
         return hashlib.blake2b(data, key=self._key, digest_size=_DIGEST_BYTES).digest()
 
-    # -- where it stands ----------------------------------------------------------------------------------------
+    # -- finding its place in the logs --------------------------------------------------------------------------
 
     def _stand(self, history: HandedHistory, principal: str | None) -> Session:
         session = self._leaf
@@ -250,7 +250,7 @@ class Follower:
         return self._go_on(child, history, len(child), len(child), principal)
 
     def _met_at(self, session: Session, history: HandedHistory) -> int | None:
-        """Up to where the leaf is known to be this history; None: look from the root."""
+        """Return the ordinal up to which the leaf is known to equal this history, or None to search from the root."""
         if self._met is None:
             return None
         ordinal, digest = self._met
@@ -259,7 +259,7 @@ class Follower:
         return ordinal if history.chain[ordinal - 1 : ordinal] == [digest] else None
 
     def _walked(self, history: HandedHistory) -> tuple[Session, int]:
-        """From the root down forks that are there: the log that shares most with the history, and how much."""
+        """Walk down existing forks from the root; return the log that shares most with the history, and how much."""
         session, common = self._root, 0
         session.refresh()
         for _ in range(MAX_FORKS):
@@ -274,7 +274,7 @@ class Follower:
         return session, common
 
     def _common(self, session: Session, history: HandedHistory, start: int) -> int:
-        """The longest beginning that log and history share, known to be at least `start` messages."""
+        """Return the length of the longest beginning that log and history share, known to be at least `start`."""
         most = min(len(session), len(history.messages))
         low = max(start, self._found_by_id(session, history, start, most))
         sure = low
@@ -289,7 +289,7 @@ class Follower:
         return sure
 
     def _found_by_id(self, session: Session, history: HandedHistory, start: int, most: int) -> int:
-        """By the ids under which histories are appended: a message up to which the two are the same."""
+        """Search by the ids under which histories are appended; return a length up to which the two are the same."""
         low, high = start, most
         middle = most
         while low < high:
@@ -299,7 +299,7 @@ class Follower:
         return low
 
     def _is_same(self, session: Session, ordinal: int, history: HandedHistory, index: int) -> bool | None:
-        """Whether a message of the log is one of the history; None: what it said is not known here any more."""
+        """Return whether a message of log and history is the same, or None if the log's was erased or is damaged."""
         handed = history.messages[index]
         key = (session.replica.ancestry.owner(ordinal).key.session, ordinal)
         known = self._known.get(key)
@@ -322,8 +322,8 @@ class Follower:
         return is_reduced(session.shown(ordinal).message, _message(history.sources[index]), f"§{ordinal}")
 
     def _is_pasted(self, session: Session, ordinal: int, history: HandedHistory, index: int) -> bool:
-        """Whether a user message is the log's with text before or behind it, in lines of their own, or the other way
-        round; and the conversation goes on as in the log. Else it was edited."""
+        """Return whether one of two user messages is the other with lines before or behind it, and the conversation
+        goes on as in the log. Otherwise the user message was edited."""
         if not history.messages[index].is_spoken:
             return False
         handed, logged = _message(history.sources[index]), session.shown(ordinal).message
@@ -338,7 +338,7 @@ class Follower:
         return True
 
     def _as_sent(self, session: Session, history: HandedHistory, principal: str | None) -> Session:
-        """The session with the newest user message as the caller sent it, in a draft: the log keeps it as it was."""
+        """Return the session, or a draft in which the newest user message has the text that the caller sent."""
         turn = newest_turn(history.messages)
         ordinal = next((ordinal for ordinal, index in self._around.items() if index == turn), None)
         if ordinal is None or len(session) - ordinal != len(history.messages) - turn - 1:
@@ -351,13 +351,13 @@ class Follower:
         draft.findings.extend(finding for finding in session.findings if finding not in draft.findings)
         return draft
 
-    # -- what follows from it -----------------------------------------------------------------------------------
+    # -- appending, drafting, forking ---------------------------------------------------------------------------
 
     def _go_on(
         self, session: Session, history: HandedHistory, known: int, ordinal: int, principal: str | None
     ) -> Session:
-        """Append what is behind the first `known` messages of the history, where the log ends at `ordinal`."""
-        in_step = known == ordinal and not self._around  # else the next call would not see that text was pasted
+        """Append the messages behind the first `known` of the history; the log must end at `ordinal`."""
+        in_step = known == ordinal and not self._around  # otherwise the next call would miss that text was pasted
         batch = []
         for index in range(known, len(history.messages)):
             source, said = history.sources[index], history.messages[index]
@@ -376,11 +376,11 @@ class Follower:
         return session
 
     def _unkept(self, session: Session, history: HandedHistory, known: int, batch: Sequence[NewMessage]) -> Session:
-        """The session with this batch in a draft: one of its principals was forgotten, and writes no more."""
+        """Return a draft with this batch, because one of its principals was forgotten and writes no more."""
         gone = session.replica.forgotten
         turn = newest_turn(history.messages)
         origins = session.origins()
-        goes_on = not origins or origins[0].ordinal < len(session)  # else it is a fork in which nothing is said yet
+        goes_on = not origins or origins[0].ordinal < len(session)  # else a fork without messages of its own
         draft = session.draft()
         kept = [
             replace(new, principal=None) if new.principal in gone else new
@@ -393,7 +393,7 @@ class Follower:
 
     def _tell_erased(self, session: Session, history: HandedHistory) -> None:
         log = session.key, session.generation
-        if self._erased is None or self._erased[0] != log:  # what comes later is not erased in this generation
+        if self._erased is None or self._erased[0] != log:  # later messages cannot be erased in the same generation
             gone = [ordinal for ordinal in range(1, len(session) + 1) if session.shown(ordinal).event.erased]
             self._erased = log, gone
         erased = bisect_right(self._erased[1], len(history.messages)) + self._left_out
@@ -406,9 +406,9 @@ class Follower:
             _tell(session, ERASED_SKIPPED, text)
 
     def beyond_last(self, messages: Sequence[object]) -> list[object]:
-        """Return the messages behind the last history that was followed; of another history, the newest user turn.
+        """Return the messages behind the last followed history; for a different history, return its newest user turn.
 
-        For a session that was forgotten: its log is not read.
+        It serves a forgotten session, whose log is not read.
         """
         said = [said_message(_message(source)) for source in messages]
         chain: list[bytes] = []
@@ -433,9 +433,9 @@ class Follower:
         return session
 
     def _overlap(self, sessions: Iterable[Session], history: HandedHistory) -> Overlap | None:
-        """The end of a log inside the history, or the history's end inside a log, with less before it than there.
+        """Find the end of log or history inside the other, with fewer messages before it in the history.
 
-        The longest run counts. What only leaves out messages in the middle is an edit.
+        The longest run wins. A history that only leaves out messages in the middle was edited, not compacted.
         """
         best: Overlap | None = None
         for session in sessions:
@@ -453,7 +453,7 @@ class Follower:
         return best
 
     def _ends(self, session: Session, history: HandedHistory) -> Iterator[tuple[int, int]]:
-        """Places where the end of one may lie in the other: messages of the history, ordinal of the log."""
+        """Yield possible places of one end in the other: a number of history messages, an ordinal of the log."""
         said, length = len(history.messages), len(session)
         places = [(known, length) for known in range(said, max(0, said - MAX_LOOK_BACK), -1)]
         places += [(said, ordinal) for ordinal in range(length - 1, max(0, length - MAX_LOOK_BACK), -1)]
@@ -462,7 +462,7 @@ class Follower:
             yield place
 
     def _fork(self, session: Session, history: HandedHistory, common: int) -> Session:
-        """The fork at this message that goes on as the history does, or not yet; made where there is none."""
+        """Return the fork at this message that goes on as the history does, or is empty; make one if needed."""
         child = self._sibling(session, history, common, make=True)
         if child is None:
             raise Conflict(session.id, session.state.position)
@@ -481,7 +481,7 @@ class Follower:
             if child is None:
                 return None
             if child is False:
-                continue  # somebody else's name
+                continue  # another log has this name
             if len(child) == common:
                 self.forks_made += 1
                 return child
@@ -495,13 +495,13 @@ class Follower:
 
 
 def _by(source: object, said: SaidMessage, principal: str | None) -> NewMessage:
-    """A message of the history, by the principal where a user speaks in it and it does not say who."""
+    """Return a message of the history with `principal` filled in if a user speaks and the message names nobody."""
     new = source if isinstance(source, NewMessage) else NewMessage(message=source)
     return replace(new, principal=principal) if new.principal is None and said.is_spoken else new
 
 
 def _is_around(one: Message, other: Message) -> bool:
-    """Whether two messages of text are one and the same with lines before or behind it."""
+    """Return whether one of two text messages is the other with lines before or behind it."""
     if not all(isinstance(part, TextPart) for part in (*one.parts, *other.parts)):
         return False
     short, long = sorted((one.text.strip(), other.text.strip()), key=len)
@@ -536,7 +536,7 @@ def _id(digest: bytes) -> str:
 
 def _raw_digest(source: object) -> bytes:
     try:
-        data = marshal.dumps(source, 2)  # type: ignore[arg-type]  # what it cannot take is a ValueError
+        data = marshal.dumps(source, 2)  # type: ignore[arg-type]  # an unsupported value raises ValueError
     except ValueError:
         wire = source.message if isinstance(source, NewMessage) else source
         data = encode_wire(wire).encode("utf-8", "surrogatepass")

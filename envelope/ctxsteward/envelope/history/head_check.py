@@ -1,22 +1,22 @@
-"""What a caller's head says beside the profile that is in force: differences are findings, with both lines.
+"""Compare a caller's head with the profile version in force; report differences as findings that quote both lines.
 
-A profile that a caller passes has a name. Where the store governs a profile of that name, the caller's text is compared
-with the version in force, or with the version that it says it is:
+If the store governs a profile of the caller's name, the caller's text is compared with the version in force, or with
+the earlier version that it claims to be. Findings report:
 
-    an entry whose text or rule is another one
-    a locked entry that is not there
-    an entry that stands beside locked ones and is in no version
-    a sentence of the application's own system text that speaks of what a locked line is about, and is not that line
+    an entry with another text or rule
+    a missing locked entry
+    an entry that no version has, in a block with locked entries
+    a sentence of the application's system text on the subject of a locked line, other than that line
 
-A meta record that the chain does not hold must cite what can be read: a source that does not resolve is a finding.
-Where the store governs the profile, such a record does not speak in the operator's name, nor does one that calls itself
-approved and is not approved in the version in force: people approve, a caller does not. A profile that the store does
-not govern is the operator's own text, and its records stand as they were written.
+A meta record that the chain of versions does not have must cite readable sources; an unresolved source is a finding. If
+the store governs the profile, such a record does not speak in the operator's name. The same holds for a record that
+claims an approval which the version in force does not have: people approve, a caller does not. A profile that the store
+does not govern is the operator's own text, and its records stay as written.
 
-This is asked once, when a head is written into the log, and what is found is written with it: builds ask nothing. A
-store that does not answer in time is a finding. A contradiction is told at each call. A source that does not resolve is
-told by the first envelope alone (`still_told`): records may cite sessions of another store, and no later call changes
-that.
+The comparison is made once, when a head is written into the log, and its findings are written with it; builds repeat no
+comparison. A store that does not answer in time is a finding. Contradictions are reported at each call. An unresolved
+source is reported by the first envelope alone (`still_told`): records may cite sessions of another store, and no later
+call changes that.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ENDS = "it does not speak in the operator's name"
 
 
 def checked_head(lookup: FactLookup | None, tenant: str, head: SessionHead) -> SessionHead:
-    """The head as it is written, with what was found about it."""
+    """Return the head as it is to be written, with the findings about it."""
     if lookup is None or lookup.sessions is None or head.profile is None:
         return head
     given = ProfileDocument.model_validate(head.profile)
@@ -91,7 +91,7 @@ def _with(head: SessionHead, found: list[Finding]) -> SessionHead:
 
 
 def findings_of(head: SessionHead) -> list[Finding]:
-    """What was found when the head was written."""
+    """Return the findings made when the head was written."""
     return [Finding.model_validate(finding) for finding in head.findings]
 
 
@@ -131,12 +131,12 @@ def _says(given: ProfileEntry, standing: ProfileEntry) -> str:
 
 
 def _beside(in_force: ProfileDocument, system: tuple[str, ...]) -> Iterator[Finding]:
-    """Sentences of the application's own system text that are about what a locked line is about, and are not it."""
+    """Yield findings for sentences of the system text on the subject of a locked line, other than that line."""
     locked = [(block, entry) for block in BLOCKS for entry in getattr(in_force, block) if entry.locked]
     for text, sentence in ((whole, part) for whole in system for part in sentences_of(whole)):
         for block, entry in locked:
             if _shared(entry.text, sentence) > 1 and sentence not in sentences_of(entry.text):
-                at = text.lower().find(sentence)  # a sentence is read in lower case, and quoted as it was written
+                at = text.lower().find(sentence)  # `sentence` is in lower case; quote it as written
                 written = (text[at : at + len(sentence)] if at >= 0 else sentence)[:MAX_LINE_CHARS]
                 name = f"{block}.{entry.id} (locked)"
                 says = f"version {in_force.version} says {_quoted(entry)}; the system text says {written!r}"
@@ -144,7 +144,7 @@ def _beside(in_force: ProfileDocument, system: tuple[str, ...]) -> Iterator[Find
 
 
 def _shared(one: str, other: str) -> int:
-    """How many words of content two lines have in common."""
+    """Return how many content words two lines have in common."""
     return len(_beginnings(one) & _beginnings(other))
 
 

@@ -1,14 +1,14 @@
-"""`SessionLogView`: a session's state in this process, read from its log, kept up to date and appended to.
+"""A session's state in this process (`SessionLogView`), read from its log, kept up to date and appended to.
 
-Reading begins at the newest compaction that can be read, else with the parent's state, else at the start. A write names
-the position and generation it was decided on: the second writer gets `Conflict`, reads on and tries again (`retried`).
-What cannot be read any more never stops a reading: see `fold` for stand-ins and findings.
+Reading begins at the newest readable compaction, else with the parent's state, else at the start. A write names the
+position and generation it was decided on. The second of two writers gets `Conflict`, reads on and tries again
+(`retried`). Unreadable records never stop a reading: see `fold` for stand-ins and findings.
 
 A fork shares its parent's log up to a position and an ordinal, and counts on from there (`Ancestry`). Parents are read
-when they are asked for: their first record says where they begin in turn.
+on demand; their first record says where they begin in turn.
 
-Raises `Erased` for a session that was forgotten; `Damaged` where neither the log nor a compaction says any more what
-its head or its parent was.
+Raises `Erased` for a forgotten session, `Damaged` if neither the log nor a compaction names the session's head or
+parent any more.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ from .tool_groups import LogEntry, MissingMessage, ParsedMessage, claimed, fill,
 
 
 class Ancestry:
-    """One log, and the one above it; a fork's parent is above."""
+    """One log and the logs above it; a fork's parent is above the fork."""
 
     def __init__(self, log: Log, origin: ForkPoint | None = None) -> None:
         self.log: Log = log
         self.origin: ForkPoint | None = origin
         self._above: Ancestry | None = None
         self._generations: tuple[tuple[SessionKey, int], ...] = ()
-        """Of the logs above, as they were before they were read."""
+        """Generations of the logs above, noted before those logs were read."""
 
     @classmethod
     def found(cls, log: Log) -> Ancestry:
-        """As the log's first record says, with the generations of the logs above before they are read."""
+        """Read the ancestry from the log's first record, and note the generations of the logs above first."""
         ancestry = cls(log, origin_of(log))
         keys = [above.log.key for above in ancestry.line()][1:]
         ancestry._generations = tuple((key, log.journal.generation(key)) for key in keys)
         return ancestry
 
     def under(self, log: Log) -> Ancestry:
-        """The same logs above another log of this session."""
+        """Return the same logs above another log of this session."""
         other = Ancestry(log, self.origin)
         other._above, other._generations = self._above, self._generations
         return other
 
     @property
     def above(self) -> Ancestry | None:
-        """Whose log this one shares; None for an original."""
+        """The ancestry of the parent, or None for a session that is no fork."""
         if self._above is None and self.origin is not None:
             log = self.log.sibling(self.origin.session)
             self._above = Ancestry(log, origin_of(log))
@@ -75,21 +75,21 @@ class Ancestry:
     # -- going up -----------------------------------------------------------------------------------------------
 
     def line(self) -> Iterator[Ancestry]:
-        """This one, the one above, and so on."""
+        """Yield this ancestry, its parent's, and so on."""
         ancestry: Ancestry | None = self
         while ancestry is not None:
             yield ancestry
             ancestry = ancestry.above
 
     def stretches(self) -> Iterator[tuple[Log, int | None]]:
-        """Each log with the position where its part ends; None: with its end."""
+        """Yield each log with the position at which its part ends, or None for all of it."""
         stop = None
         for ancestry in self.line():
             yield ancestry.log, stop
             stop = ancestry.origin.position if ancestry.origin is not None else None
 
     def shares(self, last: int) -> Iterator[tuple[Log, int | None]]:
-        """Each log with the highest ordinal of it that is shared, none over `last`; None: all of its own log."""
+        """Yield each log with the highest ordinal that is shared of it, at most `last`; None for its own log."""
         limit = None
         for ancestry in self.line():
             yield ancestry.log, limit
@@ -97,27 +97,27 @@ class Ancestry:
                 limit = min(last if limit is None else limit, ancestry.origin.ordinal)
 
     def owner(self, ordinal: int) -> Log:
-        """Whose part of the log a message lies in."""
+        """Return the log that has the message with this ordinal."""
         for ancestry in self.line():
             if ancestry.origin is None or ordinal > ancestry.origin.ordinal:
                 return ancestry.log
         return self.log
 
-    # -- what was replaced --------------------------------------------------------------------------------------
+    # -- replaced records ---------------------------------------------------------------------------------------
 
     @property
     def generation(self) -> int:
-        """Of all logs above together, when they were read."""
+        """Sum of the generations of all logs above, as noted before they were read."""
         return sum(generation for _, generation in self._generations)
 
     def is_replaced(self) -> bool:
-        """Whether what was read of a log above has been replaced since."""
+        """Return whether records of a log above have been replaced since they were read."""
         journal = self.log.journal
         return any(journal.generation(key) != generation for key, generation in self._generations)
 
 
 def origin_of(log: Log) -> ForkPoint | None:
-    """Where this log was forked from; `Damaged` where that cannot be told any more."""
+    """Return the point that this log was forked at, or None; raise `Damaged` if that is unreadable."""
     opened = log.at(0)
     if isinstance(opened, SessionOpened):
         return opened.parent
@@ -130,13 +130,13 @@ def origin_of(log: Log) -> ForkPoint | None:
 
 
 TRIES = 1000
-"""After losing the position to other writers so many times, a write raises `Conflict`."""
+"""Attempts of a write against other writers before it raises `Conflict`."""
 
 T = TypeVar("T")
 
 
 class SessionLogView:
-    """One log as far as it was read. It hears of what cannot be read (`fold.DamageWitness`)."""
+    """One log as far as it was read. It implements `fold.DamageWitness`."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -145,17 +145,17 @@ class SessionLogView:
         self.state: State = State(self.id)
         self.noticed: ReadFindings = ReadFindings()
         self.forgotten: dict[str, ForgottenSubject] = {}
-        """Principals of this session that were forgotten."""
+        """Forgotten principals of this session, by name."""
         self.fragments: dict[object, object] = {}
-        """Of bullets, notes, head, as the builder keeps them: results of pure functions, never state."""
+        """The builder's fragments of bullets, notes and head: cached results of pure functions, never state."""
         self._generation = 0
         self._is_behind = False
-        """A write came too late: there is more in the log than was read."""
+        """Whether a write lost its position, so that the log has more than was read."""
         self._upto: int | None = None
-        """Where the reading was to end; None: where the log does."""
+        """Position at which the reading was to end, or None for the end of the log."""
 
     def over(self, log: Log) -> SessionLogView:
-        """A copy with a state and findings of its own that goes on with another log of this session."""
+        """Return a copy with its own state and findings that continues with another log of this session."""
         other = SessionLogView.__new__(SessionLogView)
         other.__dict__.update(self.__dict__)
         other.log, other.ancestry = log, self.ancestry.under(log)
@@ -164,13 +164,13 @@ class SessionLogView:
 
     @property
     def generation(self) -> int:
-        """Grows when what was already written is replaced, here or in a log this one was forked from."""
+        """Number that grows when written records are replaced, here or in a log that this one was forked from."""
         return self._generation + self.ancestry.generation
 
     # -- reading ------------------------------------------------------------------------------------------------
 
     def load(self, upto: int | None = None) -> None:
-        """Read the state from the newest compaction on, or as it was at position `upto`; all of it or nothing."""
+        """Read the state from the newest compaction on, or as of position `upto`; after an error it is as before."""
         before = self.state, self.ancestry, self.noticed.findings
         self._upto = upto
         try:
@@ -191,14 +191,14 @@ class SessionLogView:
         self.read_forgotten()
         start = self._start(upto)
         rows = self.log.read(start, upto)
-        if start == 0 and rows and isinstance(rows[0], DamagedRecord):  # `_start` has found out that there is no parent
+        if start == 0 and rows and isinstance(rows[0], DamagedRecord):  # `_start` established that it has no parent
             self.state.position = 1
             self.passed_over(replace(rows[0], kind="opened"))
             rows = rows[1:]
         fold(self.state, rows, self)
         for above in list(self.ancestry.line())[1:]:
             for gone in self.log.journal.forgotten(self.log.key.tenant, above.log.key.session):
-                if gone.principal is not None:  # who was forgotten in what it shares
+                if gone.principal is not None:  # a principal forgotten in the shared part
                     self.forgotten.setdefault(gone.principal, gone)
         if not self.state.heads and any(finding.kind == "record_damaged" for finding in self.noticed.findings):
             raise self._headless()
@@ -206,7 +206,7 @@ class SessionLogView:
             self.noticed.restored(self.log.restored)
 
     def _start(self, upto: int | None) -> int:
-        """Start from the newest compaction that can be read, or from the parent; the position to read on from."""
+        """Start from the newest readable compaction or the parent's state; return the position to read on from."""
         for position, event in self.log.compactions(upto):
             self.ancestry = Ancestry.found(self.log)
             head, head_at = self._head_at(event)
@@ -227,7 +227,7 @@ class SessionLogView:
         return 1
 
     def _head_at(self, event: WindowCompacted) -> tuple[SessionHead, tuple[str, int] | None]:
-        """The head in force at a compaction, or where it is damaged the one before it."""
+        """Return the head in force at a compaction, or if it is damaged the one before it; and where its record is."""
         where = event.checkpoint["head_at"]
         if where is None:
             return SessionHead(), None
@@ -247,13 +247,13 @@ class SessionLogView:
         return Damaged(f"session {self.id!r}: its head is damaged; restore the journal from a backup")
 
     def reread(self) -> None:
-        """Read again where what was read has been replaced since: what was erased, here or in another process, is not
-        served out of memory. Raises `Erased` where it is the session."""
+        """Read again if records were replaced since, so that no process serves erased text from memory. Raise `Erased`
+        if the session itself was erased."""
         if self.is_replaced():
             self.load(self._upto)
 
     def refresh(self) -> None:
-        """Read what other writers have appended since."""
+        """Read records that other writers have appended since."""
         self._upto = None
         if self.is_replaced():
             self.load()
@@ -264,7 +264,7 @@ class SessionLogView:
             fold(self.state, rows, self)
 
     def advance(self, upto: int) -> None:
-        """Read on to position `upto`, which lies ahead: the state that `load(upto)` gives, for what is new alone."""
+        """Read on to the later position `upto`; the state equals that of `load(upto)` at the cost of new records."""
         self._upto = upto
         if self.is_replaced():
             self.load(upto)
@@ -272,15 +272,15 @@ class SessionLogView:
             fold(self.state, rows, self)
 
     def distrust(self) -> None:
-        """Nothing is written, and everything read again, before a `refresh` has succeeded."""
+        """Refuse writes, and read everything again, until a `refresh` succeeds."""
         self._generation = -1
 
     def is_replaced(self) -> bool:
-        """Whether what was read has been replaced since, here or in a log this one was forked from."""
+        """Return whether records have been replaced since they were read, here or in a log this one was forked from."""
         return self.log.journal.generation(self.log.key) != self._generation or self.ancestry.is_replaced()
 
     def read_forgotten(self) -> None:
-        """Who of this session was forgotten; raises `Erased` where it is the session itself."""
+        """Read which principals of this session were forgotten; raise `Erased` if the session itself was."""
         forgotten = self.log.journal.forgotten(self.log.key.tenant, self.id)
         self.forgotten = {subject.principal: subject for subject in forgotten if subject.principal is not None}
         for subject in forgotten:
@@ -290,12 +290,12 @@ class SessionLogView:
     # -- writing ------------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Before a log is created: it may have been there, and its name may be burned."""
+        """Prepare the creation of a log; raise `Erased` if a forgotten session had this name."""
         self.read_forgotten()
         self._generation = self.log.journal.generation(self.log.key)
 
     def write(self, events: Sequence[Event]) -> None:
-        """Append events at the state's position, each with its code; `Conflict` if the log has moved on."""
+        """Append events at the state's position, each with its code; raise `Conflict` if the log has moved on."""
         try:
             self.log.append(self.state.position, events, self._generation)
         except Conflict:
@@ -308,7 +308,7 @@ class SessionLogView:
         self.state.apply(event)
 
     def retried(self, attempt: Callable[[], T]) -> T:
-        """The attempt, made again behind whatever other writers have appended meanwhile."""
+        """Return the attempt's result; on `Conflict` read what other writers appended and try again."""
         for _ in range(TRIES):
             try:
                 return attempt()
@@ -317,10 +317,10 @@ class SessionLogView:
         raise Conflict(self.id, self.state.position)
 
     def append(self, taken: ParsedMessage) -> LogEntry:
-        """Give a message its ordinal and its place in the history, and write it; the same `id` is one entry.
+        """Give a message its ordinal and its place in the history, and write it; a known `id` gives the entry it has.
 
-        To be `retried`: what others appended first is read, and the message goes behind it. Raises `Erased` for a
-        principal that was forgotten.
+        Call it through `retried`, which puts the message behind those that other writers appended first. Raises
+        `Erased` for a forgotten principal.
         """
         if taken.new.id is not None and (known := self._known(taken)) is not None:
             return known
@@ -331,8 +331,8 @@ class SessionLogView:
         return entry
 
     def extend(self, batch: Sequence[ParsedMessage]) -> list[LogEntry]:
-        """Append messages in one write: all of them, or none."""
-        state = self.state.copy()  # tried on a copy
+        """Append messages in one write: all of them or none."""
+        state = self.state.copy()  # on a copy, because the write may fail
         entries: list[LogEntry] = []
         fresh: list[MessageAppended] = []
         ids: dict[str, LogEntry] = {}
@@ -351,14 +351,14 @@ class SessionLogView:
         return entries
 
     def _notice(self, entries: Iterable[LogEntry]) -> None:
-        """What is worth knowing of messages that were written now; it decides nothing."""
+        """Add findings about messages that were just written; nothing depends on them."""
         for entry in entries:
             for finding in rewrite_findings(entry.message, entry.ref):
                 if sum(known.kind == finding.kind for known in self.noticed.findings) < MAX_FINDINGS:
                     self.noticed.findings.append(finding)
 
     def _known(self, taken: ParsedMessage, ids: Mapping[str, LogEntry] | None = None) -> LogEntry | None:
-        """The entry of its id, in `ids` or in the log; a finding where that says something else."""
+        """Return the entry with this message's id, from `ids` or the log; add a finding if its content differs."""
         id = taken.new.id
         if id is None:
             return None
@@ -369,7 +369,7 @@ class SessionLogView:
         return None if known is None else LogEntry(known.event, known._message)
 
     def _entry(self, state: State, taken: ParsedMessage) -> LogEntry:
-        """The message at its place behind this state."""
+        """Return the entry of this message at its place behind the state's last message."""
         wire, message, tokens, new = taken
         if new.principal is not None and (gone := self.forgotten.get(new.principal)) is not None:
             what = f"principal {new.principal!r} of session {self.id!r}"
@@ -394,10 +394,10 @@ class SessionLogView:
         )
         return LogEntry(event, message, is_new=True)
 
-    # -- one message, and what cannot be read -------------------------------------------------------------------
+    # -- one message, and unreadable ones -----------------------------------------------------------------------
 
     def found(self, ordinal: int, ref: str) -> LogEntry | MissingMessage:
-        """A message of the window or of the log; raises `ReferenceNotFound` for one that was never given."""
+        """Return a message of the window or the log; raise `ReferenceNotFound` if the session has no such ordinal."""
         at = bisect_right(self.state.groups, ordinal, key=lambda group: group.first)
         for entry in self.state.groups[at - 1].entries if at else ():
             if entry.ordinal == ordinal and not entry.event.damaged:
@@ -413,12 +413,12 @@ class SessionLogView:
         return MissingMessage(ordinal=ordinal, said=claimed(record.wire if record else None))
 
     def shown(self, ordinal: int, ref: str) -> LogEntry:
-        """A message as an envelope may show it: a stand-in where the original is damaged."""
+        """Return a message as an envelope may show it: a stand-in if the original is damaged."""
         found = self.found(ordinal, ref)
         return found if isinstance(found, LogEntry) else fill((), frozenset(), found, None, ())
 
     def by_id(self, id: str) -> LogEntry | None:
-        """The message that was appended under this id; also by a writer that was not read yet."""
+        """Return the message that was appended under this id, even by a writer whose records were not read yet."""
         for log, last in self.ancestry.shares(self.state.ordinal):
             record = log.journal.by_id(log.key, id)
             if record is not None and (last is None or record.ordinal <= last):
@@ -430,21 +430,21 @@ class SessionLogView:
         return None
 
     def original(self, ordinal: int) -> MessageAppended | None:
-        """A message by its ordinal, wherever it stands."""
+        """Return the message with this ordinal, wherever it is in the log, or None."""
         found = self.log.message(ordinal)
         return found if isinstance(found, MessageAppended) else None
 
     def stood_in(self, ordinal: int) -> None:
-        """A message has a stand-in."""
+        """Note that a stand-in replaces the message with this ordinal."""
         self.noticed.stood_in(ordinal)
 
     def passed_over(self, row: DamagedRecord) -> None:
-        """Another record was treated as never made."""
+        """Note that a record other than a message is treated as never made."""
         if row.kind == "opened":
             self.state.nonce = self._spare_nonce()
         self.noticed.passed_over(row)
 
     def _spare_nonce(self) -> str:
-        """A nonce in place of a lost one: the same for every reader, and nobody else's to guess."""
+        """Derive a nonce in place of a lost one: equal for every reader, and not to be guessed without the key."""
         drawn = hmac.digest(self.log.address_key, b"nonce\x00" + self.id.encode(), "sha256")
         return f"{int.from_bytes(drawn) % 10**NONCE_DIGITS:0{NONCE_DIGITS}d}"

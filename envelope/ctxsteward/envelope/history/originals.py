@@ -1,13 +1,13 @@
-"""Every original of a session by reference: ``§128``, ``§128.2`` (a part), ``tool:3``, ``tool:CALL``, ``meta:ID``.
+"""Resolve references to a session's originals: ``§128``, ``§128.2`` (a part), ``tool:3``, ``tool:CALL``, ``meta:ID``.
 
-CALL is the id of a tool call, as its model wrote it; the newest that has it counts.
+CALL is the id of a tool call as the model wrote it; if several calls have it, the newest counts.
 
-ID is that of a record of the profile in force, or its first digits as a prompt shows them; either may stand alone and
-in brackets, as a model copies it (``[04bb]``). The parts of a message are its tool results; of one without any, the
-passages of its text (`language.passages.passage_spans`).
+ID is the id of a record of the profile in force, or its first digits as prompts show them. ``meta:`` may be left out
+and brackets added, as models copy ids (``[04bb]``). The parts of a message are its tool results; a message without any
+has the passages of its text as parts (`language.passages.passage_spans`).
 
 An original is checked against its address before it is served. Raises `InvalidReference`; `ReferenceNotFound` and
-`Erased` (both a KeyError); `Damaged` for an original that cannot be read, where `shown` gives its stand-in.
+`Erased` (both a KeyError); `Damaged` for an unreadable original, for which `shown` gives a stand-in.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ MAX_ORDINAL_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class MetaReduced:
-    """Records that meta was left without, because not all of them fit."""
+    """The report of records that meta left out because they did not all fit."""
 
     report: CompressionReport
 
 
 class Originals:
-    """What the log of a session, and those it was forked from, say word for word."""
+    """The original messages of a session's log and of the logs it was forked from."""
 
     def __init__(self, replica: SessionLogView) -> None:
         self._replica = replica
@@ -46,7 +46,7 @@ class Originals:
     # -- messages -----------------------------------------------------------------------------------------------
 
     def resolve(self, ref: str | int | Ref) -> Message:
-        """The message, or the tool result, that a reference names."""
+        """Return the message or the tool result that a reference names."""
         if isinstance(ref, str) and ref.strip().startswith("tool:"):
             number = ref.strip()[5:]
             if not (number.isascii() and number.isdecimal() and len(number) <= MAX_ORDINAL_DIGITS):
@@ -64,7 +64,7 @@ class Originals:
         return self._result(message, parsed.part, str(ref)) if parsed.part else message
 
     def _record(self, ref: str) -> Message:
-        """A record of meta, as the profile in force has it."""
+        """Return a meta record of the profile in force as a message."""
         records = self._records_named(ref)
         if not records:
             what = "the profile in force has no such record; earlier versions may: `ctxsteward steward log`"
@@ -76,14 +76,14 @@ class Originals:
         return Message.from_wire({"role": "user", "content": line.strip()})
 
     def _records_named(self, ref: str) -> dict[str, str]:
-        """Lines of records, by id."""
+        """Return the lines of the records that a reference names, by id."""
         profile = self._replica.state.head.profile
         records = Profile.model_validate(profile).meta if profile else ()
         named = records_named(records, ref.strip().removeprefix(META_REF).strip("[]"))
         return {record.id: record_line(record) for record in named}
 
     def tool_output(self, number: int) -> Message:
-        """The n-th tool output (1-based), whole, as a message of role ``tool``."""
+        """Return the n-th tool output (1-based), whole, as a message of role ``tool``."""
         ref = f"tool:{number}"
         state = self._replica.state
         if not 0 < number <= state.outputs:
@@ -94,12 +94,12 @@ class Originals:
                 continue
             entry = self.entry(record.ordinal, ref)
             part = number - (entry.event.outputs - len(entry.message.tool_results))
-            if part > 0:  # else the number belongs to the parent's part of the log
+            if part > 0:  # otherwise the number belongs to the parent's part of the log
                 return self._result(self._said(entry, ref), part, ref)
         raise Damaged(f"session {self._replica.id!r}: the record of {ref} is damaged or missing and cannot be restored")
 
     def _output_of(self, call_id: str, ref: str) -> Message:
-        """The output of the call with this id; costs a reading of the log back to it."""
+        """Return the output of the call with this id. It costs a reading of the log back to that call."""
         for ordinal in range(self._replica.state.ordinal if call_id else 0, 0, -1):
             entry = self._replica.shown(ordinal, f"§{ordinal}")
             for part, result in enumerate(entry.message.tool_results, 1):
@@ -108,7 +108,7 @@ class Originals:
         raise InvalidReference(ref)
 
     def _said(self, entry: LogEntry, ref: str) -> Message:
-        """What a message says; `Erased` where it was forgotten."""
+        """Return the message of an entry; raise `Erased` if it was forgotten."""
         event = entry.event
         if event.erased:
             log = self._replica.ancestry.owner(event.ordinal)
@@ -141,7 +141,7 @@ class Originals:
     # -- entries ------------------------------------------------------------------------------------------------
 
     def entry(self, ordinal: int, ref: str) -> LogEntry:
-        """A message as it was appended; an erased one says nothing any more."""
+        """Return a message as it was appended; an erased one has no words left. Raise `Damaged` if unreadable."""
         found = self._replica.found(ordinal, ref)
         if isinstance(found, MissingMessage):
             raise Damaged(
@@ -151,7 +151,7 @@ class Originals:
         return found
 
     def origin(self, at: int | str | None) -> ForkPoint:
-        """Where a fork at this message begins; None: with what comes next."""
+        """Return where a fork behind message `at` begins; None stands for the end of the log."""
         state = self._replica.state
         if at is None:
             return ForkPoint(self._replica.id, state.position, state.ordinal)
@@ -164,7 +164,7 @@ class Originals:
         return ForkPoint(owner, position + 1, ordinal)
 
     def origin_before(self, ordinal: int) -> ForkPoint:
-        """Where a fork before this message begins, with all that was written until then."""
+        """Return where a fork before this message begins; it shares every record up to that message."""
         log = self._replica.ancestry.owner(ordinal)
         position = log.journal.position(log.key, ordinal)
         if position is None:
@@ -173,15 +173,15 @@ class Originals:
             )
         return ForkPoint(log.key.session, position, ordinal - 1)
 
-    # -- what the log tells of envelopes ------------------------------------------------------------------------
+    # -- reports and shown records ------------------------------------------------------------------------------
 
     def compactions(self) -> list[WindowCompacted]:
-        """All compactions that can be read, oldest first."""
+        """Return all readable compactions, oldest first."""
         stretches = self._replica.ancestry.stretches()
         return [event for log, stop in stretches for _, event in log.compactions(stop)][::-1]
 
     def meta_reports(self) -> list[CompressionReport]:
-        """What meta was left without in the session's own envelopes, oldest first."""
+        """Return reports of the records that meta left out of this session's own envelopes, oldest first."""
         log, end = self._replica.log, self._replica.state.position
         kept = [(one.address, one.body) for one in log.journal.manifests(log.key) if META_REPORT in one.body]
         bodies = [read_manifest(log.address_key, *one) for one in kept]
@@ -189,8 +189,8 @@ class Originals:
         return [report for report in here if report is not None]
 
     def shown_records(self) -> frozenset[str]:
-        """Ids of the meta records that the session was shown: in its profiles, and as facts. The steward counts no
-        support for them from this session, because it may only repeat them."""
+        """Return ids of the meta records that the session was shown, in its profiles and as facts. The steward counts
+        no support for them from this session, because it may only repeat them."""
         found: set[str] = set()
         for log, stop in self._replica.ancestry.stretches():
             for row in log.read(0, stop):

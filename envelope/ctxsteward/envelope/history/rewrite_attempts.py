@@ -1,17 +1,17 @@
-"""Untrusted text that speaks of this product's own controls: budgets, sections, policies, versions.
+"""Find untrusted text that names this product's own controls: budgets, sections, policies, versions.
 
 Text never changes a budget, a section or a policy, whatever it says: those come from the operator's code. A message
-that names them all the same is worth knowing of, as somebody is trying. The session gets the finding `rewrite_attempt`
-and `context.rewrite_attempts` counts it; the text stays data and nothing else changes. It is advice and no defence: a
-text that names nothing of the product's surface, however hostile, leaves none.
+that names them still deserves a finding, because somebody may be trying to change them. The session gets the finding
+`rewrite_attempt`, and `context.rewrite_attempts` counts it. The text stays data and nothing else changes. The finding
+is advice and no defence: hostile text that names no control of the product leaves no finding.
 
-What is looked for are forms, made of the names of the product's own fields, and no phrases:
+The search is for forms made of the names of the product's own fields, not for phrases:
 
 - a field of `Budgets` or its key in a configuration: ``dynamic_tokens``, ``context.budget.dynamic``;
 - a path into an envelope or profile: ``envelope.static``, ``profile.policies``;
-- a section with its noun, or the noun "budget" beside it: ``the dynamic section``, ``budget of static``;
+- a section's name next to the noun "section" or "budget": ``the dynamic section``, ``budget of static``;
 - a tag at the beginning of a line that is named like a section: ``<system>``, ``[static]``;
-- keys of a profile in YAML or JSON: two of its blocks, or one beside a version or schema version.
+- keys of a profile in YAML or JSON: two of its blocks, or one block with a version or schema version.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..instruments import rewrite_attempt
 from ..tokens.budgets import SECTIONS, Budgets
 
 MAX_FINDINGS = 100
-"""Of one session: the counter goes on."""
+"""Most findings for one session; the counter goes on."""
 _SECTION = "|".join(SECTIONS)
 _FIELDS = "|".join(name for name in Budgets.model_fields if "_" in name)
 _BLOCKS = ("persona", "policies", "rails", "surface", "meta")
@@ -43,14 +43,14 @@ _FORMS: dict[str, re.Pattern[str]] = {
     ),
     "tag": re.compile(r"^[ \t]{0,8}(?:</?(?:system|static|dynamic)>|\[/?(?:static|dynamic)\])", re.MULTILINE),
 }
-# Every append looks for every form. A pattern is slow over a long text, and most texts hold none of these words.
+# Every append looks for every form. A pattern is slow on a long text, and most texts have none of these words.
 _WORDS: dict[str, tuple[str, ...]] = {
     "budget field": ("_tokens", "_fraction", "context.budget"),
     "path": ("envelope.", "profile.", "budget.", "budgets."),
     "section": ("sect", "budget"),
     "tag": ("system>", "static>", "dynamic>", "static]", "dynamic]"),
 }
-"""A text with a form holds one of these words, in lower case."""
+"""For each form, words in lower case of which any text with that form has at least one."""
 assert all(name.endswith(("_tokens", "_fraction")) for name in Budgets.model_fields if "_" in name)
 _KEY = re.compile(
     r"""(?:^[ \t]{0,16}|[{,][ \t]?\n?[ \t]{0,16})["']?([a-z_]{4,15})["']?[ \t]?:(?=[ \t\n\[{"'0-9])""", re.MULTILINE
@@ -59,7 +59,7 @@ _VERSION_KEYS = frozenset(("schema_version", "profile_version", "version"))
 
 
 def rewrite_findings(message: Message, ref: str) -> Iterator[Finding]:
-    """The finding for a message that is not the operator's and names controls of the product; counted, too."""
+    """Yield and count the finding for an untrusted message that names controls of the product."""
     if message.role in ("system", "developer"):
         return
     text = "\n".join(_texts(message))

@@ -1,7 +1,7 @@
-"""When two messages are the same, whoever wrote them down: what `follow` compares.
+"""Decide when two messages are the same, whoever wrote them down, for `follow`.
 
-What counts is role, texts, calls, results and media, in their order. Fields that say nothing to the model (`_NOISE`),
-thinking, and the wording of JSON do not. `without_own_text` takes out what ours had put into a prompt.
+Role, texts, calls, results and media count, in their order. Fields without meaning for the model (`_NOISE`), thinking
+and the formatting of JSON do not count. `without_own_text` removes text that this package had put into a prompt.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from ctxsteward.schemas.message import OpaquePart
 
 _DIGEST_BYTES = 16
 _NOISE = frozenset(("cache_control", "citations", "id", "index", "status", "signature", "partial"))
-"""Fields of blocks that say nothing to the model, or that only their provider sets."""
+"""Fields of blocks that mean nothing to the model, or that only their provider sets."""
 _PLACEHOLDER = re.compile(r"\s*[\[<({].{0,200}[\])>}]\s*", re.DOTALL)
 
 
 class SaidMessage(NamedTuple):
-    """What makes two messages the same."""
+    """The content by which two messages are compared."""
 
     said: bytes
     """Digest of role, texts, calls, results and media, in their order."""
     frame: bytes
-    """The same without what tools answered."""
+    """The same digest without the text and media of tool results."""
     answers: tuple[str, ...] = ()
-    """Ids of the calls that a message of tool results answers."""
+    """Ids of the calls that the message's tool results answer."""
     chars: int = 0
-    """Of its texts and results."""
+    """Characters of its texts and results."""
     is_spoken: bool = False
-    """A user's own words stand in it."""
+    """Whether it has a user's own words or media."""
     is_head: bool = False
-    """Of a system or developer message."""
+    """Whether it is a system or developer message."""
 
 
 def said_message(message: Message) -> SaidMessage:
-    """What a message says, whoever wrote it down.
+    """Return the content of a message for comparison.
 
     >>> one = Message.from_wire({"role": "user", "content": "hi"})
     >>> other = Message.from_wire({"content": [{"type": "text", "text": "hi"}], "role": "user", "name": None})
@@ -84,7 +84,7 @@ def said_message(message: Message) -> SaidMessage:
 
 
 def is_reduced(logged: Message, handed: Message, ref: str) -> bool:
-    """Whether the results of a message are those of another one, each whole, an excerpt, or a placeholder for it.
+    """Return whether each result of a handed message is that of the logged one: whole, an excerpt, or a placeholder.
 
     >>> def result(text): return Message.from_wire({"role": "tool", "tool_call_id": "c", "content": text})
     >>> whole = result("Error: no connection after 30 seconds")
@@ -111,7 +111,7 @@ def _shared_start(one: str, other: str) -> int:
 
 
 def without_own_text(message: Message, nonce: str) -> Message | None:
-    """The message without blocks that are fenced with this session's number; None where nothing is left of it."""
+    """Return the message without blocks fenced with this session's nonce, or None if nothing else is in it."""
     if not any(isinstance(part, TextPart) and nonce in part.text for part in message.parts):
         return message
     name = message.content_field
@@ -139,14 +139,14 @@ def _without_blocks(text: str, nonce: str) -> str:
 
 
 def _media(content: object) -> list[Any]:
-    """Blocks of a tool's output that are no text."""
+    """Return the blocks of a tool's output other than text."""
     inner = content.get("content") if isinstance(content, dict) else content
     blocks = inner if isinstance(inner, list) else []
     return [_quiet(block) for block in blocks if isinstance(block, dict) and block.get("type") != "text"]
 
 
 def _quiet(value: object) -> object:
-    """A block without what says nothing."""
+    """Return a block without null fields and fields that mean nothing to the model."""
     if isinstance(value, dict):
         return {key: _quiet(item) for key, item in value.items() if key not in _NOISE and item is not None}
     return [_quiet(item) for item in value] if isinstance(value, list) else value
@@ -163,7 +163,7 @@ def _block_text(block: object) -> str:
 
 
 def _plain_arguments(arguments: str) -> str:
-    """Arguments as canonical JSON; what is no JSON stays as it is."""
+    """Return arguments as canonical JSON; return text that is no JSON unchanged."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     except (ValueError, RecursionError):

@@ -1,15 +1,15 @@
 """A session: an append-only log of one conversation, and every original in it by reference.
 
-Appending is acknowledged when the journal has the record. Two processes may append to one session: the journal orders
-them, and whoever comes second reads what the other wrote and goes on from there. Threads of one process may share a
-session: one call runs at a time. Nothing in a session ever changes: editing, regenerating or aborting is a fork.
+A message is acknowledged when the journal has its record. Several processes may append to one session: the journal
+orders them, and the later writer reads the earlier one's records and continues behind them. Threads of one process may
+share a session: one call runs at a time. Written messages never change: editing, regenerating or aborting makes a fork.
 
-What cannot be read any more never stops a session: a damaged compaction is made again from the originals, a damaged
-original is never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings say so. What was
-erased, by whichever process of this journal, is not served by a session that had read it before.
+Unreadable records never stop a session: a damaged compaction is made again from the originals, a damaged original is
+never served (`resolve` raises `Damaged`, an envelope shows a stand-in), and findings report it. Text that any process
+of this journal has erased is not served, even by a session that had read it before.
 
-`Session` is what applications hold; the work is done by `log_view` (holds the state, reads and writes it), `originals`
-(resolves references), `session_head` (opens a log) and `follow` (takes a framework's whole history).
+Applications use `Session`. The work is done by `log_view` (has the state, reads and writes it), `originals` (resolves
+references), `session_head` (opens a log) and `follow` (takes a framework's whole history).
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from .state import State
 from .tool_groups import LogEntry, NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
 
 MemoryScope = Literal["principal"]
-"""Whose earlier sessions a user turn is searched in: those of the principal of its message."""
+"""Whose earlier sessions a user turn searches: those of the message's principal."""
 BATCH_MESSAGES = 1000
-"""`extend` writes this many messages in one journal append."""
+"""Most messages that `extend` writes in one journal append."""
 
 
 def check_memory(memory: object) -> None:
@@ -64,23 +64,23 @@ def check_memory(memory: object) -> None:
 
 
 _BARE = NewMessage(message=None)
-"""What stands beside a message that comes alone."""
+"""Stands for the metadata of a message that comes without any."""
 
 
 class PersonMemory(Protocol):
-    """What people said in the sessions of a store (`recall.earlier_sessions`)."""
+    """Port to the words of people in a store's earlier sessions (`recall.earlier_sessions`)."""
 
     def choose(
         self, session: Session, state: State, room_tokens: int, counter: Counter
     ) -> tuple[tuple[EarlierLine, ...], int, list[Finding]]:
-        """The lines for this user turn, the tokens that they take, and findings."""
+        """Return the lines for this user turn, the tokens that they take, and findings."""
 
     def open(self, tenant: str, lines: Sequence[EarlierLine], rows: dict[EarlierLine, str | None]) -> None:
-        """Put the row of each line into `rows`, None for one that was erased since."""
+        """Put the row of each line into `rows`, or None for a line that was erased since."""
 
 
 class Session:
-    """One log. Made by `Store.session`."""
+    """One conversation's log. `Store.session` opens it."""
 
     def __init__(
         self,
@@ -95,35 +95,35 @@ class Session:
         earlier_sessions: Callable[[], PersonMemory] | None = None,
         memory: MemoryScope | None = None,
     ) -> None:
-        """`derived`: the journal's folder, or rows, where what is derived from sessions is kept; None: nowhere. `claim`
-        makes this machine the owner of a fork, and reads in what the object store has of it. `earlier_sessions`
-        searches what a person said in others."""
+        """Compose a session. `derived` is the journal's folder, or rows, for data derived from sessions; None keeps
+        none. `claim` makes this machine the owner of a fork and reads in the object store's part of it.
+        `earlier_sessions` searches a person's words in other sessions."""
         self._claim = claim
         self.memory: MemoryScope | None = memory
-        """Whose earlier sessions a user turn is searched in, as far as the builder does not say so; None: nobody's."""
+        """Whose earlier sessions a user turn searches unless the builder says so itself; None for nobody's."""
         self.earlier_sessions = earlier_sessions
         self.now = now
-        """The store's clock (ISO 8601), for the time of reports, or None without a clock."""
+        """The store's clock (ISO 8601) that dates reports, or None without a clock."""
         self.key: SessionKey = log.key
         self._derived = derived
         self.lock: threading.RLock = threading.RLock()
-        """One call at a time: threads of one process may share a session."""
+        """Lock of every call, so that threads of one process may share a session."""
         forking.renew_in_child(self)
         self.fact_lookup = fact_lookup
-        """Where withdrawn records and facts of past envelopes are looked up; None: nowhere."""
+        """Lookup of withdrawn records and of past envelopes' facts; None for no lookup."""
         self._keys = keys
         self._counter = counter
         self._counted: Counter | None = None
         self._draw_nonce = draw_nonce
         self._follower: Follower | None = None
         self.origin_of_past: ForkPoint | None = None
-        """Where this session as it was earlier (`past`) ends; None: this is no such one."""
+        """Point at which this session ends if it shows an earlier state (`past`), else None."""
         self.sent_again: int = 0
-        """Ordinal of the message that was appended last, where it was there already; 0: it was new."""
+        """Ordinal of the message appended last if its id was there already; 0 if it was new."""
         self._read_by(SessionLogView(log))
 
     def forked(self) -> None:
-        """In a child: what a thread of the parent was in the midst of is read anew."""
+        """Renew the lock in a child process, and read anew if a thread of the parent was in the midst of a call."""
         if self.lock.acquire(blocking=False):
             self.lock.release()
         else:
@@ -132,7 +132,7 @@ class Session:
 
     def _read_by(self, replica: SessionLogView) -> None:
         self.replica = replica
-        """What was read of the log, and what reads on."""
+        """View of the log as far as it was read."""
         self._originals = Originals(replica)
 
     @property
@@ -145,27 +145,27 @@ class Session:
 
     @property
     def state(self) -> State:
-        """The window, as far as the log was read."""
+        """The window and all else that envelopes depend on, as far as the log was read."""
         return self.replica.state
 
     @property
     def findings(self) -> list[Finding]:
-        """What was noticed while opening and reading."""
+        """Findings made while opening, reading and writing."""
         return self.replica.noticed.findings
 
     @property
     def missing(self) -> set[int]:
-        """Ordinals whose originals could not be read, as far as they were asked for."""
+        """Ordinals of originals that were requested and could not be read."""
         return self.replica.noticed.missing
 
     @property
     def cache(self) -> dict[object, object]:
-        """Fragments of this session's bullets, notes, head: results of pure functions, never state."""
+        """Fragments of this session's bullets, notes and head: cached results of pure functions, never state."""
         return self.replica.fragments
 
     @property
     def generation(self) -> int:
-        """Grows when what was already written is replaced, here or in a log this one was forked from."""
+        """Number that grows when written records are replaced, here or in a log that this one was forked from."""
         return self.replica.generation
 
     @property
@@ -178,18 +178,18 @@ class Session:
 
     @property
     def seal_key(self) -> SealKey:
-        """What envelopes of this tenant are sealed with now."""
+        """The tenant's current key for sealing envelopes."""
         return self._keys.seal_key(self.tenant)
 
     @property
     def counter(self) -> Counter:
-        """What counts are stored with each message."""
+        """Counter whose token counts are stored with each message."""
         if self._counted is None:
             self._counted = self._counter()
         return self._counted
 
     def __len__(self) -> int:
-        """Messages so far."""
+        """Return the number of messages."""
         return self.state.ordinal
 
     def __repr__(self) -> str:
@@ -209,11 +209,11 @@ class Session:
         principal: str | None = None,
         origin: str | None = None,
     ) -> LogEntry:
-        """Add a message (OpenAI, Anthropic or Gemini dict, SDK object, `Message`); the same `id` twice is one entry.
+        """Add a message (OpenAI, Anthropic or Gemini dict, SDK object, `Message`); the same `id` twice gives one entry.
 
-        An item of OpenAI's responses is a message, too; the items of one reply are one tool group.
+        An item of OpenAI's responses is a message, too; the items of one reply form one tool group.
 
-        `LogEntry.is_new` says whether this call wrote it.
+        `LogEntry.is_new` says whether this call wrote the entry.
 
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`.
         """
@@ -227,9 +227,9 @@ class Session:
             return self._noted(self.replica.retried(lambda: self.replica.append(taken)))
 
     def extend(self, messages: Iterable[object]) -> list[LogEntry]:
-        """Add many messages (wire dicts, or `NewMessage` where they carry more), in batches of one journal write each.
+        """Add many messages (wire dicts, or `NewMessage` to pass metadata), in batches of one journal write each.
 
-        An invalid one raises, and nothing of its batch is written. Ids work as in `append`.
+        An invalid message raises, and nothing of its batch is written. Ids work as in `append`.
         """
         added: list[LogEntry] = []
         batch: list[ParsedMessage] = []
@@ -243,14 +243,14 @@ class Session:
     def follow(
         self, messages: Iterable[object], *, principal: str | None = None, forgotten: ForgottenWriter = "raise"
     ) -> Session:
-        """The session that stands where this whole history does, as frameworks hand it over at every call.
+        """Return the session that matches a whole history, as frameworks hand it over at every call.
 
-        What is new is appended (`principal`: who its user messages are by), what is known is no event. A history that
-        goes another way is kept in a fork, with a finding; one that ends earlier gives the session as it was then, to
-        build on. Call it on the same session each time, also with the answer behind the history. See `follow`.
+        New messages are appended (`principal`: the author of user messages); known ones write no event. A history that
+        diverges is kept in a fork, with a finding. One that ends earlier gives the session as it was then, to build on.
+        Call it on the same session each time, also with the answer at the end of the history. See module `follow`.
 
-        A principal that was forgotten here writes no more: `forgotten="draft"` gives a session in memory with what the
-        history says beyond the log, to build on once, in place of `Erased`.
+        A forgotten principal writes no more in this session: `Erased`, or with `forgotten="draft"` a session in memory
+        with the history's messages beyond the log, to build on once.
 
         Raises `InvalidMessage`, `InputTooLarge`, `Conflict`, `Erased`.
         """
@@ -259,12 +259,12 @@ class Session:
 
     @property
     def follower(self) -> Follower:
-        """What `follow` remembers of this process's histories."""
+        """Memory of the histories that this process has followed."""
         self._follower = self._follower or Follower(self)
         return self._follower
 
     def extend_at(self, ordinal: int, messages: Sequence[NewMessage]) -> list[LogEntry]:
-        """`extend`, only where the log still ends with this message; else `Conflict`."""
+        """Add messages like `extend`, but raise `Conflict` unless the log still ends with this ordinal."""
         batch = [self._take(message) for message in messages]
         with self.lock:
             self.branch()
@@ -294,7 +294,7 @@ class Session:
         return entry
 
     def note(self, name: str, text: str) -> None:
-        """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, an empty text removes it."""
+        """Set a named note (plan, subtask, snapshot, scratchpad …); the latest wins, and an empty text removes it."""
         check_note(name, text)
         self.record(NoteSet(name=name, text=text))
 
@@ -307,33 +307,33 @@ class Session:
         resolved: bool | None = None,
         escalated: bool | None = None,
     ) -> None:
-        """Say how the session ended, as far as it is known; what is said later counts. Envelopes do not depend on it.
+        """Record how the session ended; later values count. Envelopes do not depend on it.
 
-        The nightly steward learns from it. Raises `InputError` for what is no outcome, or says nothing.
+        The nightly steward learns from it. Raises `InputError` for an invalid outcome, or one without a value.
         """
         given = {"succeeded": succeeded, "reward": reward, "thumbs": thumbs, "resolved": resolved}
         self.record(OutcomeTold(outcome=checked_outcome(given | {"escalated": escalated})))
 
     def pin(self, ref: str, strength: PinStrength | None = "keep", *, name: str | None = None) -> None:
-        """Keep a message verbatim (or give it up again with `strength=None`)."""
+        """Keep a message verbatim in the window; `strength=None` removes the pin."""
         check_meta(NewMessage(message=None, pin=strength, id=name))
         ordinal = Ref.parse(ref).ordinal
         self.shown(ordinal, ref)
         self.record(PinSet(ordinal=ordinal, strength=strength, name=name))
 
     def record(self, event: Event) -> None:
-        """Append one event that needs nothing of the log's newest state; retried behind other writers."""
+        """Append one event that does not depend on the newest state; retry it behind other writers' events."""
         with self.lock:
             self.branch()
             self.replica.retried(lambda: self.commit(event))
 
     def commit(self, event: Event) -> None:
-        """Append one event that was decided on exactly this state; `Conflict` if the log has moved on."""
+        """Append one event that was decided on exactly this state; raise `Conflict` if the log has moved on."""
         with self.lock:
             self.branch()
             self.replica.commit(event)
 
-    # -- opening and catching up --------------------------------------------------------------------------------
+    # -- catching up --------------------------------------------------------------------------------------------
 
     def repin(self, profile: Profile) -> None:
         """Move this session to another version of its profile."""
@@ -346,15 +346,15 @@ class Session:
             (self.replica.refresh if self.origin_of_past is None else self.replica.reread)()
 
     def reread(self) -> None:
-        """Read again what an erasure, in whichever process, has replaced since. Call it before reading `state`; what
-        resolves a reference does so itself."""
+        """Read again if an erasure, in any process, has replaced records. Call it before reading `state`; methods that
+        resolve a reference call it themselves."""
         with self.lock:
             self.replica.reread()
 
     # -- forks and drafts ---------------------------------------------------------------------------------------
 
     def fork(self, at: int | str | None = None, *, id: str | None = None) -> Session:
-        """A new session that shares this log up to message `at` (default: all of it) and counts on from there."""
+        """Return a new session that shares this log up to message `at` (default: all) and counts on from there."""
         root = self.id.partition("-fork-")[0]
         name = checked_name("session", f"{root[:160]}-fork-{self._draw_nonce()}" if id is None else id)
         with self.lock:
@@ -370,12 +370,12 @@ class Session:
                 if not self.replica.is_replaced():
                     child.replica.load()
                     return child
-                self.journal.truncate(child.key, 0)  # what it shares was replaced meanwhile: share what is there now
+                self.journal.truncate(child.key, 0)  # its shared records were replaced: share the current ones
         raise Conflict(self.id, self.state.position)
 
     def fork_before(self, ordinal: int, number: int, *, make: bool = True) -> Session | Literal[False] | None:
-        """The n-th fork before message `ordinal`, with all that was decided until then; made where it is not there, or
-        None. False where it is one of another log, or was forgotten."""
+        """Return the n-th fork before message `ordinal`, with every decision before it; make it if missing, unless
+        `make` is False (then None). Return False if the name belongs to a fork of another log or was forgotten."""
         name = f"{self.id.partition('-fork-')[0][:160]}-fork-{ordinal - 1}-{number}"
         with self.lock:
             child, origin = self._sibling(checked_name("session", name)), self._originals.origin_before(ordinal)
@@ -385,7 +385,7 @@ class Session:
                     child.replica.prepare()
                     if not make:
                         return None
-                    with suppress(Conflict):  # somebody else made it just now
+                    with suppress(Conflict):  # another process made it just now
                         child.replica.write((SessionOpened(nonce=self.state.nonce, parent=origin),))
                 child.replica.load()
             except Erased:
@@ -394,9 +394,9 @@ class Session:
             return child if child.origins()[:1] == (origin,) else False
 
     def past(self, ordinal: int) -> Session:
-        """This session as it was when message `ordinal` was its newest, with what was decided until the next one.
+        """Return this session as it was when message `ordinal` was its newest, with all decisions before the next one.
 
-        Nothing is written to the log for it; what is written to it makes it a fork.
+        The call writes nothing to the log. A write to the returned session makes it a fork.
         """
         with self.lock:
             origin = self._originals.origin_before(ordinal + 1)
@@ -406,7 +406,7 @@ class Session:
             return past
 
     def branch(self) -> None:
-        """Before a write: what was a past session becomes a fork of it in which nothing is said yet."""
+        """Turn a past session, before a write, into a fork of it without messages of its own; leave others alone."""
         if (past := self.origin_of_past) is None:
             return
         for number in range(1, TRIES):
@@ -419,7 +419,7 @@ class Session:
         raise Conflict(self.id, self.state.position)
 
     def parent(self) -> Session | None:
-        """The session this one was forked from, not read yet; None for an original."""
+        """Return the session that this one was forked from, not read yet, or None if it is no fork."""
         with self.lock:
             above = self.replica.ancestry.above
         if above is None:
@@ -429,28 +429,28 @@ class Session:
         return parent
 
     def _sibling(self, id: str) -> Session:
-        """Another session of this store and tenant, not read yet."""
+        """Return another session of this store and tenant, not read yet."""
         log = self.replica.log.sibling(id)
         more = self.fact_lookup, self._derived, self._claim, self.now, self.earlier_sessions, self.memory
         return Session(log, self._counter, self._draw_nonce, self._keys, *more)
 
     def origins(self) -> tuple[ForkPoint, ...]:
-        """Where the logs end that this one shares: its parent's first; none for an original."""
+        """Return the points at which the shared logs end, the parent's first; none if it is no fork."""
         with self.lock:
             return tuple(log.origin for log in self.replica.ancestry.line() if log.origin is not None)
 
     def derived_file(self) -> DerivedFile | None:
-        """Where what is derived from it is kept between processes; None: nowhere, or it is a draft."""
+        """Return the place of derived data that outlives the process, or None for a draft or without a place."""
         if self._derived is None or isinstance(self.journal, DraftJournal):
             return None
         return DerivedFile(self._derived, self.key, self.address_key, self._is_current)
 
     def _is_current(self) -> bool:
-        """Whether the log still is what was read of it, as far as that goes."""
+        """Return whether the log still contains, unchanged, the records that were read."""
         return not self.replica.is_replaced() and self.journal.length(self.key) >= self.state.position
 
     def draft(self) -> Session:
-        """This session in memory only: what is appended to it is gone with it, and nobody else sees it."""
+        """Return a copy in memory: appended messages are lost with it, and no other session sees them."""
         with self.lock:
             self.replica.reread()
             other = Session.__new__(Session)
@@ -463,45 +463,45 @@ class Session:
     # -- reading ------------------------------------------------------------------------------------------------
 
     def resolve(self, ref: str | int | Ref) -> Message:
-        """The original a reference names (``§128``, ``128``, ``§128.2``, ``tool:3``), checked against its address.
+        """Return the original that a reference names (``§128``, ``128``, ``§128.2``, ``tool:3``); check its address.
 
-        ``meta:ID`` is a record of meta as the profile in force has it, its sources behind it; the first digits of ID
-        do, as a prompt shows them, and ``meta:`` may be left out.
+        ``meta:ID`` is a meta record of the profile in force, followed by its sources. The first digits of ID suffice,
+        as in prompts, and ``meta:`` may be left out.
 
-        Raises `InvalidReference`, `ReferenceNotFound` (a KeyError), `Erased` (another), `Damaged`.
+        Raises `InvalidReference`, `ReferenceNotFound` and `Erased` (both a KeyError), `Damaged`.
         """
         with self.lock:
             self.replica.reread()
             return self._originals.resolve(ref)
 
     def tool_output(self, number: int) -> Message:
-        """The n-th tool output of the session (1-based), whole, as a message of role ``tool``."""
+        """Return the n-th tool output of the session (1-based), whole, as a message of role ``tool``."""
         with self.lock:
             self.replica.reread()
             return self._originals.tool_output(number)
 
     def entry(self, ref: str | int | Ref) -> LogEntry:
-        """The log entry of a message; an erased one says nothing any more. Raises `Damaged`."""
+        """Return the log entry of a message; an erased one has no words left. Raise `Damaged` if unreadable."""
         ordinal = ref.ordinal if isinstance(ref, Ref) else Ref.parse(str(ref)).ordinal
         with self.lock:
             self.replica.reread()
             return self._originals.entry(ordinal, f"§{ordinal}")
 
     def shown(self, ordinal: int, ref: str = "") -> LogEntry:
-        """The log entry of a message as an envelope may show it: a stand-in where the original is damaged."""
+        """Return the log entry of a message as an envelope may show it: a stand-in if the original is damaged."""
         with self.lock:
             return self.replica.shown(ordinal, ref or f"§{ordinal}")
 
     def entries(self, start: int = 1, stop: int | None = None) -> list[LogEntry]:
-        """Originals from ordinal `start` up to and including `stop`; costs what it returns. Raises `Damaged`."""
+        """Return originals from ordinal `start` to `stop` inclusive; costs what it returns. Raise `Damaged`."""
         with self.lock:
             self.replica.reread()
             last = self.state.ordinal if stop is None else min(stop, self.state.ordinal)
             return [self._originals.entry(ordinal, f"§{ordinal}") for ordinal in range(max(1, start), last + 1)]
 
     def reports(self) -> list[WindowCompacted | MetaReduced]:
-        """Everything that was made smaller, each with its `report`: all compactions of this log that can be read,
-        oldest first (a fork's parent's included, up to the fork); behind them what meta was left without.
+        """Return every reduction with its `report`: all readable compactions of this log, oldest first (including those
+        of a fork's parent up to the fork), then the records that meta left out.
 
         Costs a reading of the session's manifests. Raises `Damaged`.
         """
@@ -509,13 +509,13 @@ class Session:
             return [*self.compactions(), *map(MetaReduced, self._originals.meta_reports())]
 
     def compactions(self) -> list[WindowCompacted]:
-        """The compactions of dynamic alone, as `reports` has them."""
+        """Return the compactions of dynamic alone, as in `reports`."""
         with self.lock:
             self.replica.reread()
             return self._originals.compactions()
 
     def meta_reports(self) -> list[CompressionReport]:
-        """What meta was left without in this session's own envelopes, oldest first; costs a reading of its manifests.
+        """Return reports of what meta left out of this session's own envelopes, oldest first; reads its manifests.
 
         Raises `Damaged`.
         """
@@ -523,6 +523,6 @@ class Session:
             return self._originals.meta_reports()
 
     def shown_records(self) -> frozenset[str]:
-        """Ids of the records this session was shown: in its profiles, and as facts; costs a reading of its log."""
+        """Return ids of the records this session was shown, in profiles and as facts; costs a reading of its log."""
         with self.lock:
             return self._originals.shown_records()

@@ -1,8 +1,8 @@
-"""The head of a session's log: the profile version it is pinned to, the application's system texts and tools.
+"""The head of a session's log: its pinned profile version, the application's system texts and tools.
 
-A log is created with a head, and opened again with whatever its caller names now: the profile stays the one it is
-pinned to, with a finding where another was named; what else is named replaces what was. A profile that is about to be
-written goes without the records that were withdrawn since it was read (`without_withdrawn_records`).
+A log is created with a head. When it is opened again, the caller may name another head: the session keeps its pinned
+profile, with a finding if another was named, and takes the new system texts and tools. A profile is written without the
+records that were withdrawn since it was read (`without_withdrawn_records`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .log_view import TRIES, SessionLogView
 def open_log(
     replica: SessionLogView, head: SessionHead, draw_nonce: Callable[[], str], fact_lookup: FactLookup | None
 ) -> None:
-    """Open the log, or create it with this head; raises `Erased` for a session that was forgotten."""
+    """Open the log, or create it with this head; raise `Erased` for a forgotten session."""
     log = replica.log
     for _ in range(TRIES):
         if log.journal.length(log.key) == 0:
             replica.prepare()
             head = _standing(replica, head, fact_lookup)
-            with suppress(Conflict):  # another process created it just now: read what it wrote
+            with suppress(Conflict):  # another process created it just now: read its records
                 replica.write((SessionOpened(nonce=draw_nonce()), head))
         replica.load()
         if replica.state.position:
@@ -69,7 +69,7 @@ def repin(replica: SessionLogView, profile: Profile, fact_lookup: FactLookup | N
 
 
 def _standing(replica: SessionLogView, head: SessionHead, fact_lookup: FactLookup | None) -> SessionHead:
-    """A head that is about to be written, without records that were withdrawn since its profile was read."""
+    """Return a head to be written, without records that were withdrawn since its profile was read."""
     if head.profile is None:
         return head
     profile, findings = without_withdrawn_records(fact_lookup, replica.log.key.tenant, head.profile)
@@ -84,7 +84,7 @@ def head_of(
     system: str | Sequence[str | Wire] | None,
     tools: Sequence[Wire] | None,
 ) -> SessionHead:
-    """The head a caller names, checked; raises `InputError`, `InvalidMessage`."""
+    """Check the head that a caller names and return it; raise `InputError` or `InvalidMessage`."""
     if profile is not None and not isinstance(profile, Profile):
         raise InputError(f"profile is {type(profile).__name__}; pass Profile.load(path) or Profile.from_text(text)")
     return SessionHead(
@@ -95,7 +95,7 @@ def head_of(
 
 
 def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
-    """The application's system texts; a provider's text blocks are taken too."""
+    """Return the application's system texts; they may come as a provider's text blocks."""
     hint = "pass text, or a list of texts and text blocks"
     if isinstance(system, (bytes, Mapping)):
         raise InputError(f"system is {type(system).__name__}; {hint}")
@@ -111,7 +111,7 @@ def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
 
 
 def _replaced(before: SessionHead, now: SessionHead) -> list[Finding]:
-    """Says that a session goes on under another system text or other tools than it was opened with."""
+    """Return findings that the session continues under another system text or other tools than before."""
     text = "is another one than before; it replaces that from here on, and the prefix is cached anew"
     changed = [name for name in ("system", "tools") if (was := getattr(before, name)) and was != getattr(now, name)]
     return [Finding(kind="head_replaced", field=name, text=f"`{name}` {text}") for name in changed]
@@ -131,7 +131,7 @@ def _tools(tools: Sequence[Wire]) -> tuple[Wire, ...]:
 
 
 def _check_tool(where: str, tool: Wire) -> None:
-    """A function has a name and, where it says so, a schema of its arguments; a provider's own tool names its type."""
+    """Check that a function has a name and any schema of its arguments is an object; other tools have a type."""
     inner, place = tool, where
     if "function" in tool:
         inner, place = tool["function"], f"{where}.function"

@@ -1,8 +1,8 @@
-"""`State`: everything an envelope depends on of a session's log, as a fold over its events.
+"""`State`: everything in a session's log that an envelope depends on, as a fold over its events.
 
-`State.apply` takes one event at a time; `State.restore` starts from a compaction, which carries the whole state, so
-reading a session back costs its window and not its age. Both ways give equal states (a property test). Nothing here
-knows budgets: what the window shows is `layout`'s business.
+`State.apply` takes one event at a time. `State.restore` starts from a compaction, which carries the whole state, so the
+cost of reading a session back depends on its window and not on its age. Both give equal states (a property test).
+Budgets play no part here: `layout` decides which part of the window is shown.
 """
 
 from __future__ import annotations
@@ -50,8 +50,16 @@ class Pin(NamedTuple):
     name: str | None
 
 
+class HeldRule(NamedTuple):
+    """A user's rule whose message has left the window."""
+
+    ordinal: int
+    text: str
+    principal: str | None
+
+
 class Day(NamedTuple):
-    """A run of messages of one day."""
+    """The messages of one day, as a range of ordinals."""
 
     name: str
     """ISO date."""
@@ -60,7 +68,7 @@ class Day(NamedTuple):
 
 
 def _selection(stored: list[Any] | None) -> RecallSelected | None:
-    """Of a checkpoint: what was recalled for the live turn, without its log."""
+    """Read the live turn's selection from a checkpoint, without its log."""
     if stored is None:
         return None
     turn, refs, _, *optional = stored
@@ -78,7 +86,7 @@ def _selection(stored: list[Any] | None) -> RecallSelected | None:
 
 
 def _stored_selection(chosen: RecallSelected) -> list[Any]:
-    """The same for a checkpoint; what is empty at its end is left out."""
+    """Return a selection in a checkpoint's form, without empty fields at its end."""
     optional = [
         list(chosen.superseded.items()),
         list(map(list, chosen.facts)),
@@ -92,57 +100,59 @@ def _stored_selection(chosen: RecallSelected) -> list[Any]:
 
 
 LONG_REPLY_BYTES = 6
-"""An old reply with more bytes for each token that it may take is shortened. No tokenizer is known here, and a text of
-so many bytes has more tokens in every language."""
+"""An old reply is shortened if it has more than this many bytes per allowed token. No tokenizer is available here, and
+in every language a text with so many bytes has more tokens than allowed."""
 
 
 @dataclass(slots=True, repr=False)
 class State:
-    """Everything an envelope of this log depends on."""
+    """Everything in this log that an envelope depends on."""
 
     session: str
     position: int = 0
-    """Events folded so far."""
+    """Number of events folded so far."""
     ordinal: int = 0
     outputs: int = 0
     turns: int = 0
     nonce: str = ""
     head: SessionHead = field(default_factory=SessionHead)
     head_at: tuple[str, int] | None = None
-    """Session and position of the head event in force."""
+    """Session and log position of the head event in force."""
     bullets: tuple[Bullet, ...] = ()
     reserve: tuple[Bullet, ...] = ()
-    """Bullets that are not shown: the newest compaction had no room for them."""
+    """Bullets that are not shown because the newest compaction had no room for them."""
+    rules: tuple[HeldRule, ...] = ()
+    """Users' rules whose messages have left the window."""
     observations: tuple[Bullet, ...] = ()
     """The observation log."""
     observed_to: int = 0
-    """Ordinal up to which messages have been observed."""
+    """Highest ordinal that the observation log covers."""
     groups: list[ToolGroup] = field(default_factory=list)
     notes: dict[str, str] = field(default_factory=dict)
     pins: dict[int, Pin] = field(default_factory=dict)
     selection: RecallSelected | None = None
     refused: CompactionRefused | None = None
     repaired: bool = False
-    """Whether a message in the window needed repair."""
+    """Whether a message in the window needed a repair."""
     compactions: int = 0
     compacted_to: int = 0
     """Highest ordinal that any compaction has taken out of the window."""
     left_out_tokens: int | None = 0
     """Of all messages that compactions have taken out of the window; None: they were made before this was kept."""
     compacted_at: int = 0
-    """Ordinal of the newest message when the newest compaction was made; 0: there was none."""
+    """Ordinal of the newest message at the newest compaction; 0 before the first one."""
     masked: frozenset[int] = frozenset()
     """First ordinals of groups whose tool results are shown as one line."""
     shortened: dict[int, int] = field(default_factory=dict)
-    """First ordinals of groups whose text is shown as its beginning and end, with the tokens it may take."""
+    """Token limits of groups whose text is shown as beginning and end, by their first ordinals."""
     shortened_since: tuple[int, ...] = ()
-    """Those of them that no compaction has reported yet."""
+    """First ordinals of shortened groups that no compaction has reported yet."""
     reply_tokens: int = 0
-    """What an old reply's text may take; 0: all that it needs."""
+    """Most tokens of an old reply's text; 0 for no limit."""
     heads: int = 0
-    """Head events so far."""
+    """Number of head events so far."""
     task: int = 0
-    """Ordinal of the first user message of the session or phase; 0: none yet."""
+    """Ordinal of the first user message of the session or phase; 0 before it."""
     phase: str | None = None
     last_user: int = 0
     last_reply: int = 0
@@ -150,16 +160,16 @@ class State:
     last_text: int = 0
     """Ordinal of the newest assistant message with text."""
     answered: int = 0
-    """Ordinal of the user turn that `last_text` replied to: both together are the last raw turn."""
+    """Ordinal of the user turn that `last_text` replied to; the two are the last raw turn."""
     open_calls: list[OpenCall] = field(default_factory=list)
     call_ids: set[str] = field(default_factory=set)
     days: list[tuple[str, int]] = field(default_factory=list)
-    """Each day of the session and the ordinal of its first message, where messages carry times."""
+    """Each day of the session and the ordinal of its first message; empty if messages have no times."""
 
     # -- folding ------------------------------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
-        """Take the next event of the log."""
+        """Apply the next event of the log."""
         match event:
             case MessageAppended():
                 self.add(LogEntry(event))
@@ -187,25 +197,25 @@ class State:
             case RecallSelected():
                 self.selection = event
             case OutcomeTold():
-                pass  # no envelope depends on it
+                pass  # no envelope depends on an outcome
             case BlankRecord(was=was):
                 self.skip(was)
                 return
         self.position += 1
 
     def observe(self, event: ObservationsAppended) -> None:
-        """Take what the observation log has more."""
+        """Extend the observation log."""
         standing = self.observations if event.standing is None else event.standing
         self.observations, self.observed_to = (*standing, *event.appended), event.upto
 
     def skip(self, kind: str) -> None:
-        """Pass over a record that says nothing (any more); a compaction that was there still counts."""
+        """Pass over a record without readable content; a compaction still counts."""
         if kind == "compaction":
             self.compactions += 1
         self.position += 1
 
     def add(self, entry: LogEntry) -> None:
-        """Take a message (the hot path of `apply`)."""
+        """Add a message (the hot path of `apply`)."""
         event = entry.event
         message, placement = entry.message, event.placement
         self.position += 1
@@ -239,7 +249,7 @@ class State:
                 self.last_text, self.answered = event.ordinal, self.last_user
 
     def _assistant(self, entry: LogEntry, waiting: list[OpenCall]) -> None:
-        """Take a reply; `waiting` are open calls of the same reply."""
+        """Add the calls of a reply; `waiting` are open calls of the same reply."""
         self.open_calls = [*waiting, *calls_of(entry)] if entry.message.tool_calls else waiting
         self.call_ids.update(call.alias for call in self.open_calls)
 
@@ -252,9 +262,9 @@ class State:
             self.phase = event.phase
 
     def _shorten_replies(self) -> None:
-        """Show the reply before the turn that ends as beginning and end, if a newer one stands by now.
+        """Shorten the reply before the turn that ends to its beginning and end, if a newer one exists by now.
 
-        Replies are most of a chat, and would push out of the window what the user said.
+        Replies are most of a chat and would push the user's words out of the window.
         """
         if not self.reply_tokens:
             return
@@ -274,7 +284,7 @@ class State:
         return None
 
     def will_be_short(self, group: ToolGroup, reply_tokens: int) -> bool:
-        """Return whether a group is a reply that is shown as beginning and end once it is old."""
+        """Return whether a group is a reply whose text will be shown as beginning and end once it is old."""
         message = group.entries[0].message
         return (
             0 < reply_tokens < self.shortened.get(group.first, reply_tokens + 1)
@@ -287,16 +297,16 @@ class State:
 
     @property
     def in_loop(self) -> bool:
-        """Whether the model has answered in the live turn and is asked again; a reply that is the last is a prefill."""
+        """Whether the model has answered in the live turn and is called again; a reply that comes last is a prefill."""
         return self.last_reply > self.last_user and (self.ordinal > self.last_reply or bool(self.open_calls))
 
     @property
     def recalled(self) -> RecallSelected | None:
-        """What was chosen for the live turn; None where nothing was."""
+        """The selection for the live turn, or None."""
         return self.selection if self.selection is not None and self.selection.turn == self.last_user else None
 
     def day_of(self, ordinal: int) -> Day | None:
-        """The day a message belongs to; None where messages carry no times."""
+        """Return the day of a message, or None if messages carry no times."""
         place = bisect_right(self.days, ordinal, key=lambda row: row[1]) - 1
         if place < 0:
             return None
@@ -307,7 +317,7 @@ class State:
     # -- checkpoints --------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> dict[str, Any]:
-        """What a compaction stores beside bullets and kept groups, as JSON."""
+        """Return the JSON that a compaction stores in addition to bullets and kept groups."""
         observed: dict[str, Any] = {}
         if self.observed_to:
             observed["observations"] = [bullet.model_dump(mode="json") for bullet in self.observations]
@@ -342,7 +352,7 @@ class State:
         head: SessionHead,
         entry: Callable[[int], LogEntry | MissingMessage],
     ) -> None:
-        """Become the state just after this compaction, which stands at `position`."""
+        """Become the state just after this compaction, whose log position is `position`."""
         checkpoint = event.checkpoint
         self.nonce = checkpoint["nonce"]
         where = checkpoint["head_at"]
@@ -364,7 +374,7 @@ class State:
         self.days = [(day, first) for day, first in checkpoint.get("days", ())]  # not kept by the first stores
         self._settle(event, entry)
         waiting = unanswered(self.groups[-1]) if self.open_calls and self.groups else []
-        # A checkpoint keeps ids alone: equal calls get their names back. A stand-in's calls go by other ids.
+        # A checkpoint has only ids: equal calls get their names back. The calls of a stand-in have other ids.
         if self.repaired or waiting == self.open_calls:
             self.open_calls = waiting
         self.position = position + 1
@@ -380,6 +390,7 @@ class State:
             groups.append(group)
         self.groups = groups
         self.bullets, self.reserve = event.bullets, event.reserve
+        self.rules = tuple(HeldRule(*row) for row in event.checkpoint.get("rules", ()))
         self.observations = bullets_of(event.checkpoint.get("observations", ()))
         self.observed_to = event.checkpoint.get("observed_to", 0)
         self.masked, self.shortened = frozenset(event.masked), dict(event.shortened)
@@ -398,13 +409,13 @@ class State:
         self.call_ids = {call.alias for entry in calling for call in calls_of(entry)}
 
     def _role_before(self, ordinal: int, role: str | None) -> str | None:
-        """Whose turn it was before this message, for one that cannot be read: a reply follows a user, and back."""
+        """Return the role before an unreadable message, to guess its own: a reply follows a user message, and back."""
         if ordinal in (self.last_reply, self.last_text):
             return "user"
         return "assistant" if ordinal in (self.last_user, self.answered, self.task) else role
 
     def copy(self) -> State:
-        """An independent state; groups and entries are shared, they never change."""
+        """Return an independent state. It shares groups and entries, which never change."""
         other = State.__new__(State)
         for name in self.__slots__:
             value = getattr(self, name)

@@ -1,18 +1,18 @@
-"""Messages, entries and tool groups: what of a history moves together, and how a broken one is repaired.
+"""Messages, log entries and tool groups: which messages belong together, and how broken pairs are repaired.
 
-A `NewMessage` is what a caller hands a session; it and what stands beside it is checked before anything is written.
+A `NewMessage` is a message with its metadata, as a caller hands it to a session. Both are checked before a write.
 
-A *group* is an assistant message with its tool calls and all their results, or a single other message. Providers
-refuse a call without its result and a result without its call, so a group is shown or compacted as one. A history that
-breaks the pairing is repaired when it is rendered, with a finding, and never refused: an unanswered call gets a
-placeholder result, a result without a call is shown as fenced text, a reused or missing id gets an alias.
-Decisions are taken once, when a message is appended (`place`), and stored with it.
+A *group* is an assistant message with its tool calls and all their results, or a single other message. Providers refuse
+a call without its result and a result without its call, so a group is shown or compacted as one. A history that breaks
+the pairing is repaired when it is rendered, with a finding, and never refused: an unanswered call gets a placeholder
+result, a result without a call is shown as fenced text, a reused or missing id gets an alias. These decisions are made
+once, when a message is appended (`place`), and stored with it.
 
-An original that cannot be read gets a stand-in (`fill`): its place, role and tool pairs stay, its words do not. Nothing
-of a damaged record is ever shown. What it claims about its *shape* (role, tool calls, tool results) is taken as a hint,
-because a wrong shape harms nobody: `place` judges it against the history like any other message, ids of its calls are
-replaced by ours, and messages after it are placed anew where they leaned on what is gone. Where it claims nothing, the
-shape comes from its neighbours: who spoke before, which results follow.
+An unreadable original gets a stand-in (`fill`) with its place, role and tool pairs, and none of its words. Nothing of a
+damaged record is ever shown. The *shape* that it claims (role, tool calls, tool results) serves as a hint, because a
+wrong shape harms nobody: `place` judges it against the history like any other message, its calls get our ids, and later
+messages that depended on it are placed anew. A record that claims nothing gets its shape from its neighbours: the
+speaker before it, and the results after it.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _TEXT_KINDS = ("text", "input_text", "output_text", "refusal", "message")
 
 
 class LogEntry:
-    """A message in the log: its ordinal, its reference, the original."""
+    """A message in the log with its ordinal and reference."""
 
     __slots__ = ("_controls", "_message", "_tokens", "event", "is_new", "is_shortened", "ordinal")
 
     def __init__(self, event: MessageAppended, message: Message | None = None, *, is_new: bool = False) -> None:
         self.event: MessageAppended = event
         self.is_new: bool = is_new
-        """Of what `Session.append` and `extend` return: whether that call wrote it. False: its id was there already."""
+        """Whether the call of `Session.append` or `extend` that returned it wrote it; False if its id was known."""
         self.is_shortened: bool = False
-        """Whether `message` is not the original but says less (`saying`)."""
+        """Whether `message` is a shortened form of the original (`saying`)."""
         self.ordinal: int = event.ordinal
         self._message = message
         self._tokens = event.tokens
@@ -75,7 +75,7 @@ class LogEntry:
         return self._message
 
     def saying(self, text: str) -> LogEntry:
-        """The same message with this text in place of its own; its calls stay. None of it is an original."""
+        """Return an entry with this text in place of the message's own and with the same calls; it is no original."""
         wire, content = self.message.wire, self.message.wire.get("content")
         if self.message.dialect == "gemini":
             said = [isinstance(part, TextPart) for part in self.message.parts]
@@ -96,13 +96,13 @@ class LogEntry:
 
     @property
     def controls(self) -> tuple[str, ...]:
-        """Fields of the original that only an operator sets; no provider is sent them."""
+        """Fields of the original that only an operator may set; they are sent to no provider."""
         if self._controls is None:
             self._controls = control_fields(self.message.wire)
         return self._controls
 
     def tokens(self, counter: Counter) -> int:
-        """Tokens of the whole original; stored with it, or counted once."""
+        """Return the tokens of the whole original, as stored with it or counted once."""
         found = self._tokens.get(counter.name)
         if found is None:
             found = counter.message(self.message)
@@ -124,15 +124,15 @@ class OpenCall:
     """A tool call that waits for its result."""
 
     id: str
-    """As the message has it; empty where it has none."""
+    """Id in the message; empty if it has none."""
     alias: str
-    """As we render it."""
+    """Id in the rendered request."""
     name: str = field(default="", compare=False)
-    """The tool's; Gemini's results without an id are matched by it."""
+    """Name of the tool, which matches Gemini's results without an id."""
 
 
 class ToolGroup:
-    """Messages that move as one, oldest first."""
+    """Messages that are shown or compacted together, oldest first."""
 
     __slots__ = ("cache", "entries", "ordinals")
 
@@ -142,7 +142,7 @@ class ToolGroup:
             (entries[0].ordinal,) if len(entries) == 1 else tuple([entry.ordinal for entry in entries])
         )
         self.cache: dict[object, object] | None = None
-        """Fragments by (shape, counter): a cache of pure results, never state."""
+        """Fragments by (shape, counter): cached results of pure functions, never state."""
 
     @property
     def first(self) -> int:
@@ -166,7 +166,7 @@ class ToolGroup:
 
 
 def calls_of(entry: LogEntry) -> list[OpenCall]:
-    """The calls of an assistant entry, by the ids they are rendered with."""
+    """Return the calls of an assistant entry, with the ids they are rendered with."""
     aliases = dict(entry.event.placement.aliases)
     calls = enumerate(entry.message.tool_calls)
     return [OpenCall(call.id, aliases.get(index, call.id), call.name) for index, call in calls]
@@ -177,7 +177,7 @@ def answered_by(entry: LogEntry) -> set[str]:
 
 
 def unanswered(group: ToolGroup) -> list[OpenCall]:
-    """Calls of the group that have no result in it."""
+    """Return the calls of the group that have no result in it."""
     calls = [call for entry in group.entries if entry.message.tool_calls for call in calls_of(entry)]
     if not calls:
         return []
@@ -188,7 +188,7 @@ def unanswered(group: ToolGroup) -> list[OpenCall]:
 
 
 def says_something(message: Message) -> bool:
-    """Whether an assistant message has anything a provider would accept."""
+    """Return whether an assistant message has content that a provider would accept."""
     return any(
         (isinstance(part, TextPart) and part.text.strip()) or isinstance(part, (OpaquePart, ImagePart, ToolCallPart))
         for part in message.parts
@@ -196,27 +196,27 @@ def says_something(message: Message) -> bool:
 
 
 def said_by(message: Message) -> str:
-    """A message's text and calls, without its tool results."""
+    """Return a message's text and calls, without its tool results."""
     calls = [f"{part.name} {part.arguments}" for part in message.parts if isinstance(part, ToolCallPart)]
     return "\n".join(part for part in (message.text, *calls) if part)
 
 
 def text_of(message: Message) -> str:
-    """All text of a message, as probes and spans see it: text, call names and arguments, tool results, by lines."""
+    """Return all text of a message by lines, for probes and spans: text, call names and arguments, tool results."""
     results = [result.text for result in message.tool_results]
     return "\n".join(part for part in (said_by(message), *results) if part)
 
 
 def is_user_turn(message: Message) -> bool:
-    """Whether this is a person speaking (not only tool results carried in a user message)."""
+    """Return whether a person speaks in this message; tool results in a user message alone do not count."""
     return message.role == "user" and any(isinstance(part, (TextPart, ImagePart, OpaquePart)) for part in message.parts)
 
 
 def goes_on(group: ToolGroup | None, message: Message) -> bool:
-    """Return whether a message is another item of the reply at the start of the newest group.
+    """Return whether a message is another item of the reply that begins the newest group.
 
-    The items of one reply of OpenAI's responses may be appended one by one: calls in parallel, and reasoning, which its
-    provider takes only with the item after it. A reply ends with a result or with a message of its own.
+    OpenAI's responses API gives the items of a reply one by one: parallel calls, and reasoning, which it takes back
+    only with the item after it. A reply ends with a result or with a message of its own.
     """
     if group is None or not is_item_run(message) or not is_item_run(last := group.entries[-1].message):
         return False
@@ -226,9 +226,9 @@ def goes_on(group: ToolGroup | None, message: Message) -> bool:
 def place(
     open_calls: Sequence[OpenCall], call_ids: Set[str], message: Message, ordinal: int, *, joins: bool = False
 ) -> Placement:
-    """Decide how a message fits; the answer is stored with it and never revised.
+    """Decide how a message fits the history; the decision is stored with it and never revised.
 
-    `open_calls` wait for their results, `call_ids` are those in the window; `joins`: it goes on with a reply.
+    `open_calls` wait for their results, `call_ids` are those in the window; `joins` means that it continues a reply.
     """
     role = message.role
     if joins:
@@ -283,29 +283,29 @@ def _place_calls(open_calls: Sequence[OpenCall], call_ids: Set[str], message: Me
         else:
             taken.add(call.id)
     if any(message.dialect != "gemini" or message.tool_calls[index].id for index, _ in aliases):
-        findings.append("tool_call_id_replaced")  # a call of Gemini needs none
+        findings.append("tool_call_id_replaced")  # a call of Gemini needs no id
     if not aliases and not findings:
         return PLAIN
     return Placement(aliases=tuple(aliases), findings=tuple(findings))
 
 
 DAMAGED_NAME = "damaged"
-"""Goes for the name of a tool whose call cannot be read."""
+"""Tool name of a call that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingMessage:
-    """A message that cannot be read."""
+    """An unreadable message of the log."""
 
     ordinal: int
     said: Message | None = None
-    """What the record claims to be: looked at for its shape alone."""
+    """The message that the damaged record claims to have; only its shape is used."""
     joins: bool = False
-    """It is known to belong to the tool group before it."""
+    """Whether it is known to belong to the tool group before it."""
 
 
 def claimed(wire: str | None) -> Message | None:
-    """The message that a damaged record claims to hold, if it is one at all."""
+    """Return the message that a damaged record claims to have, or None if it is no message."""
     if not wire:
         return None
     try:
@@ -326,7 +326,7 @@ def fill(
     after: Sequence[Message],
     outputs: int = 0,
 ) -> LogEntry:
-    """The stand-in at this place of a history; `before` is the role before it, `after` what follows in its group."""
+    """Return the stand-in for a hole. `before` is the role before it, `after` the messages behind it in its group."""
     shown = decode_wire(encode_wire(_shape(hole, open_calls, before, after)))
     ids = {call.id for call in shown.tool_calls}
     placement = place(open_calls, call_ids | ids, shown, hole.ordinal)
@@ -342,14 +342,14 @@ def fill(
 
 
 def refit(open_calls: Sequence[OpenCall], call_ids: Set[str], entry: LogEntry) -> LogEntry:
-    """A message behind a stand-in, placed anew where the history is no longer what it was."""
+    """Place a message behind a stand-in anew, because the history before it may have changed."""
     joins = entry.event.placement.joins and is_item_run(entry.message)
     placement = place(open_calls, call_ids, entry.message, entry.ordinal, joins=joins)
     return entry if placement == entry.event.placement else LogEntry(replace(entry.event, placement=placement))
 
 
 def mended(rows: Sequence[LogEntry | MissingMessage], before: str | None) -> ToolGroup:
-    """The group of these messages, holes filled; `before` is the role before it."""
+    """Return the group of these messages with holes filled; `before` is the role before it."""
     if not any(isinstance(row, MissingMessage) for row in rows):
         return ToolGroup(tuple(row for row in rows if isinstance(row, LogEntry)))
     open_calls: list[OpenCall] = []
@@ -371,7 +371,7 @@ def mended(rows: Sequence[LogEntry | MissingMessage], before: str | None) -> Too
 
 
 def _fitting(hole: MissingMessage, index: int, size: int) -> MissingMessage:
-    """A hole in a group of this size: a claim that contradicts the group is no hint."""
+    """Return a hole in a group of this size without a claim that contradicts the group."""
     said = hole.said
     if index:
         joins = said is not None and (
@@ -421,7 +421,7 @@ MAX_NOTE_NAME_CHARS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """A message to add, and what `Session.append` takes beside it."""
+    """A message to append, with the metadata that `Session.append` takes."""
 
     message: object
     id: str | None = None
@@ -433,7 +433,7 @@ class NewMessage:
 
 
 def check_meta(new: NewMessage) -> None:
-    """What stands beside a message is text that can be stored."""
+    """Check that the metadata of a message can be stored; raise `InputError`."""
     for name in ("id", "phase", "ts", "principal", "origin"):
         value = getattr(new, name)
         if value is None:
@@ -451,7 +451,7 @@ def check_meta(new: NewMessage) -> None:
 
 
 def _check_principal(name: str) -> None:
-    """A name that others can read: characters that nobody sees would make one person many."""
+    """Refuse a name with invisible characters, which would make one person many."""
     if (char := unseen(name)) is not None:
         raise InputError(f"`principal` {name!r:.60} holds {char}, which nobody can see; write the name without it")
     if name.isspace():
@@ -459,7 +459,7 @@ def _check_principal(name: str) -> None:
 
 
 def check_note(name: str, text: object) -> None:
-    """A note has a short name and is text that can be stored."""
+    """Check that a note has a short name and text that can be stored; raise `InputError`."""
     if not name or not name.replace("-", "").replace("_", "").isalnum() or len(name) > MAX_NOTE_NAME_CHARS:
         raise InputError(
             f"note name {name[:70]!r} is not usable; take letters, digits, - and _, at most {MAX_NOTE_NAME_CHARS}"
@@ -470,7 +470,7 @@ def check_note(name: str, text: object) -> None:
 
 
 def checked_outcome(told: Mapping[str, object]) -> Outcome:
-    """How a session ended, of what was given; None is not told."""
+    """Return the outcome with these values; None stands for an unknown one. Raise `InputError`."""
     given = {name: value for name, value in told.items() if value is not None}
     reward = given.get("reward")
     try:
@@ -483,12 +483,12 @@ def checked_outcome(told: Mapping[str, object]) -> Outcome:
 
 
 class ParsedMessage(NamedTuple):
-    """A message that was read and counted."""
+    """A message after parsing and counting."""
 
     wire: str
-    """Its bytes, as they are kept."""
+    """The message's JSON as it is stored."""
     message: Message
     tokens: dict[str, int]
-    """By tokenizer."""
+    """Token counts by tokenizer."""
     new: NewMessage
-    """What stands beside it."""
+    """The message's metadata."""

@@ -1,1 +1,1 @@
-"""Which fragments an envelope is made of, and in which order: values and pure functions."""
+"""The order of an envelope's fragments, as values and pure functions."""

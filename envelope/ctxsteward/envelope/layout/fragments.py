@@ -1,18 +1,18 @@
-"""Fragments: the pieces of an envelope that are laid out, counted and rendered as one, and the steps they are made of.
+"""Fragments: the pieces of an envelope that are laid out, counted and rendered as one, and the steps inside them.
 
-A tool group becomes steps, provider-neutral and ready for any renderer: `MessageStep` (a message in its own role),
-`ToolResults` (every call of the group answered) and `DerivedText` (fenced, in the user's role). Long tool results are
-excerpted here, masked ones replaced by one line, unanswered calls get a placeholder. Pure: the same group, cap and
-nonce give the same steps.
+A tool group becomes provider-neutral steps: `MessageStep` (a message in its own role), `ToolResults` (every call of the
+group answered) and `DerivedText` (fenced, in the user's role). This module excerpts long tool results, replaces masked
+ones by one line, and gives unanswered calls a placeholder. It is pure: the same group, cap and nonce give the same
+steps.
 
-An excerpt of a long tool result is its head, the lines that look decisive, its tail, and the reference under which the
-whole stays resolvable. It is a pure function of text, cap and tokenizer, so it needs no record. Cost is linear in the
-text; lines are cut, never changed.
+An excerpt of a long tool result has its head, the lines that look decisive, its tail, and the reference that resolves
+to the whole. It is a pure function of text, cap and tokenizer, so it needs no record. Its cost is linear in the text.
+Lines are cut but never reworded.
 
-`FragmentCache` holds the fragments of a window's groups in order, with running totals. Between compactions a window
-only grows at its end, so that of the last build is extended, never redone: a build costs its newest messages. It holds
-results of pure functions of the groups it was made from; a fresh one over the same groups is equal (a property test),
-so it is a cache and not a second state.
+`FragmentCache` has the fragments of a window's groups in order, with running totals. Between compactions a window only
+grows at its end, so the last build's fragments are extended and a build costs its newest messages. The cache has
+results of pure functions of its groups. A fresh one over the same groups is equal (a property test), so it is no second
+state.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _HEAD_SHARE, _SIGNAL_SHARE = 0.35, 0.25
 _MAX_SIGNAL_LINES = 12
 _LINE_CHARS = 240
 _LOOK_CHARS = 400_000
-"""Signal lines are looked for in the first and last half of this many characters."""
+"""The search for signal lines covers the first and last half of this many characters."""
 
 
 def excerpt(text: str, *, cap_tokens: int, ref: str, tokens: int, count: Callable[[str], int]) -> str:
-    """At most about `cap_tokens` of `text` (which has `tokens`), with a line that says where the whole is."""
+    """Return about `cap_tokens` of a text with `tokens` tokens, with a line that gives the reference of the whole."""
     note = f"[… {tokens} tokens in all, excerpt; {ref} resolves to the whole …]"
     room = max(8, cap_tokens - count(note) - 4)
     chars_a_token = max(1.0, len(text) / max(1, tokens))
@@ -72,7 +72,7 @@ def _pick(text: str, room: int, chars_a_token: float) -> list[str]:
 
 
 def _whole_lines(text: str, *, keep: str) -> str:
-    """Cut at a line end where that costs less than half of the text."""
+    """Cut a text at a line end if that costs less than half of it."""
     if keep == "head":
         cut = text.rfind("\n")
         return text[: cut + 1] if cut > len(text) // 2 else text
@@ -103,21 +103,21 @@ def _signal_lines(text: str, room_chars: int) -> list[str]:
 
 NO_RESULT = "[no result was recorded for this call]"
 MASKED_ARGUMENT_CHARS = 160
-"""Call arguments of a masked group are shortened to this, whole JSON values only."""
+"""Most characters of a masked group's call arguments; only whole JSON values are kept."""
 _SHORT_VALUE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class MessageStep:
-    """A message in its native role."""
+    """A message in its own role."""
 
     entry: LogEntry
     aliases: tuple[tuple[int, str], ...] = ()
-    """(tool call index, id to render it with)."""
+    """Pairs of tool call index and the id to render."""
     without_results: bool = False
-    """Only what is not a tool result."""
+    """Whether the message is shown without its tool results."""
     arguments: tuple[tuple[int, str], ...] = ()
-    """(tool call index, what is shown instead of its arguments)."""
+    """Pairs of tool call index and the text shown instead of its arguments."""
 
     @property
     def calls(self) -> list[tuple[str, str, str]]:
@@ -131,7 +131,7 @@ class MessageStep:
 
 @dataclass(frozen=True, slots=True)
 class DerivedText:
-    """Our own text, fenced, in the user's role."""
+    """This package's own text, fenced, in the user's role."""
 
     text: str
 
@@ -146,15 +146,15 @@ class ToolResult:
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
     entry: LogEntry | None = None
-    """The message it came in; None for a placeholder."""
+    """The message with the result, or None for a placeholder."""
     index: int = 0
-    """Which tool result of that message."""
+    """Index of the result in that message."""
     verbatim: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResults:
-    """All answers to the group's calls, and what else came with them."""
+    """Answers to all calls of a group, and other content of the messages that brought them."""
 
     answers: tuple[ToolResult, ...]
     trailing: tuple[MessageStep | DerivedText, ...] = ()
@@ -165,16 +165,16 @@ Step = MessageStep | DerivedText | ToolResults
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderOptions:
-    """How a group is shown."""
+    """Options of how a group is shown."""
 
     cap_tokens: int
     masked: bool = False
     text_tokens: int | None = None
-    """What the text of its first message may take; None: whatever it needs."""
+    """Most tokens of its first message's text, or None for no limit."""
 
 
 def shortened_entry(entry: LogEntry, text_tokens: int | None, counter: Counter) -> LogEntry:
-    """A message with its text as beginning and end, where that is longer and nothing but text and calls is in it."""
+    """Return a message with its text cut to beginning and end, if it is too long and has only text and calls."""
     message = entry.message
     if text_tokens is None or entry.tokens(counter) <= text_tokens:
         return entry
@@ -188,7 +188,7 @@ def shortened_entry(entry: LogEntry, text_tokens: int | None, counter: Counter) 
 
 
 def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter) -> Fragment:
-    """Make a group valid under this shape."""
+    """Make the fragment of a group, valid for providers, with these options."""
     only = shortened_entry(group.entries[0], shape.text_tokens, counter)
     if len(group.entries) == 1 and only.event.placement is PLAIN and not only.message.tool_calls:
         said = only.event.wire if only is group.entries[0] else f"short\x00{only.message.text}"
@@ -213,7 +213,7 @@ def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter)
         if message.role == "assistant" and not says_something(message):
             is_empty = "empty_assistant_message" in placement.findings
             if is_empty or (shape.masked and any(_shortened_calls(other.message) for other in group.entries)):
-                continue  # reasoning goes back with its calls as they came, or not at all
+                continue  # providers take reasoning back only with its calls unchanged
         tokens += entry.tokens(counter)
         if placement is not None and (placement.answers or placement.orphans):
             tokens += _take_results(entry, shape, nonce, counter, names, answers, trailing, parts)
@@ -284,7 +284,7 @@ def _take_results(
 def _shown(
     entry: LogEntry, result: ToolResultPart, index: int, original: int, shape: RenderOptions, counter: Counter
 ) -> tuple[str | None, int]:
-    """The text shown instead of a result (None: as it is) and the change in tokens."""
+    """Return the text shown instead of a result (None if unchanged) and the change in tokens."""
     if shape.masked:
         text = masked_line(result, _ref(entry, index))
         used = counter.text(result.text) + (counter.message(_images_only(result)) if result.images else 0)
@@ -305,7 +305,7 @@ def _shortened_calls(message: Message) -> tuple[tuple[int, str], ...]:
 
 
 def shortened_arguments(arguments: str) -> str:
-    """Call arguments in at most `MASKED_ARGUMENT_CHARS` characters, still a JSON object: short values stay."""
+    """Return call arguments in at most `MASKED_ARGUMENT_CHARS` characters, as a JSON object with the short values."""
     try:
         values = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -321,7 +321,7 @@ def shortened_arguments(arguments: str) -> str:
 
 
 def masked_line(result: ToolResultPart, ref: str) -> str:
-    """One line for a result that is no longer shown: kind, size, reference."""
+    """Return the line shown for a masked result: kind, size, reference."""
     stripped = result.text.lstrip()[:1]
     kind = "structured" if stripped in ("{", "[") else "image" if result.images and not result.text else "text"
     error = " error" if result.is_error else ""
@@ -347,19 +347,19 @@ Kind = Literal["text", "tools", "observations", "bullets", "group", "context", "
 
 @dataclass(slots=True, eq=False, repr=False)
 class Fragment:
-    """A piece of an envelope: what it says, what it costs, what identifies it."""
+    """A piece of an envelope with its content, tokens and digest."""
 
     kind: Kind
     steps: tuple[Step, ...]
     tokens: int
     digest: bytes
-    """SHA-256, in process only."""
+    """SHA-256, never stored."""
     name: str = ""
     refs: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
-        """The text of a derived fragment; empty for a group."""
+        """Text of a derived fragment; empty for a group."""
         return "".join(step.text for step in self.steps if isinstance(step, DerivedText))
 
     def __repr__(self) -> str:
@@ -367,12 +367,12 @@ class Fragment:
 
 
 def text_fragment(kind: Kind, name: str, text: str, counter: Counter) -> Fragment:
-    """A fragment of our own or the operator's text."""
+    """Return a fragment of this package's or the operator's text."""
     return Fragment(kind, (DerivedText(text),), counter.framed(text), hashlib.sha256(text.encode()).digest(), name)
 
 
 def cached(cache: dict[object, object], key: object, basis: object, make: Callable[[], T]) -> T:
-    """What was made from an equal `basis` before, else what `make` makes; a cache holds results of pure functions."""
+    """Return the cached result if made from an equal `basis`, else make it; only for results of pure functions."""
     found = cache.get(key)
     if isinstance(found, tuple) and found[0] == basis:
         known: T = found[1]
@@ -386,12 +386,12 @@ _START = hashlib.sha256(b"dynamic").digest()
 
 
 def context_key(counter: Counter) -> tuple[str, str]:
-    """Where a session's turn context is kept: the selection, a token of its facts, the fragment."""
+    """Return the key of a session's turn context in the cache: (selection, token of its facts, fragment)."""
     return "context", counter.name
 
 
 def group_fragment(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter) -> Fragment:
-    """The fragment of a group under this shape, cached with the group."""
+    """Return the fragment of a group with these options, cached with the group."""
     cache = group.cache
     if cache is None:
         cache = group.cache = {}
@@ -404,7 +404,7 @@ def group_fragment(group: ToolGroup, shape: RenderOptions, nonce: str, counter: 
 
 
 class FragmentCache:
-    """Fragments of groups, and after each the tokens, the digest and the number of rendered messages so far."""
+    """Fragments of groups, with running tokens, digests and numbers of rendered messages."""
 
     def __init__(
         self,
@@ -416,7 +416,7 @@ class FragmentCache:
         counter: Counter,
     ) -> None:
         self.groups = groups
-        """The state's own list: a compaction replaces it, otherwise only its end changes."""
+        """The state's own list. A compaction replaces the list; otherwise only its end changes."""
         self.hidden = hidden
         self.shortened = shortened
         self.nonce = nonce
@@ -426,9 +426,9 @@ class FragmentCache:
         self.tokens: list[int] = [0]
         self.chain: list[bytes] = [_START]
         self._lock = forking.lock()
-        """Envelopes that share a strip may be rendered by several threads."""
+        """Guards `wires`, because several threads may render envelopes that share a strip."""
         self.wires: dict[str, tuple[list[Wire], list[int]]] = {}
-        """By provider: rendered messages, and how many of them stand before each fragment."""
+        """By provider: rendered messages, and the number of them before each fragment."""
 
     def fits(
         self,
@@ -438,7 +438,7 @@ class FragmentCache:
         cap_tokens: int,
         counter: Counter,
     ) -> bool:
-        """Whether this is a strip of these groups; not if its last group has grown, since envelopes hold on to it."""
+        """Return whether this is a strip of these groups; not if its last group has grown, because envelopes use it."""
         last = len(self.fragments) - 1
         return (
             self.groups is groups
@@ -450,7 +450,7 @@ class FragmentCache:
         )
 
     def resume(self, before: FragmentCache) -> None:
-        """Take over the fragments of an earlier strip of the same groups, up to the first that is shown otherwise."""
+        """Take over an earlier strip's fragments of the same groups, up to the first that is now shown differently."""
         if not before.fits(self.groups, self.hidden, before.shortened, self._plain.cap_tokens, self.counter):
             return
         changed = {first for first, tokens in self.shortened.items() if before.shortened.get(first) != tokens}
@@ -466,7 +466,7 @@ class FragmentCache:
                 self.wires[provider] = (messages[: known[-1]], known)
 
     def extend(self) -> None:
-        """Take in the groups that were added since."""
+        """Add fragments of the groups that were added since."""
         fragments = self.fragments
         for group in self.groups[len(fragments) :]:
             shape = self._plain
@@ -481,7 +481,7 @@ class FragmentCache:
     def rendered(
         self, provider: str, start: int, stop: int, wires_of: Callable[[Fragment], Sequence[Wire]]
     ) -> list[Wire]:
-        """Messages of fragments start … stop for a provider, as shallow copies."""
+        """Return messages of fragments `start` to `stop` for a provider, as shallow copies."""
         with self._lock:
             known = self.wires.get(provider)
             if known is None:

@@ -1,13 +1,13 @@
-"""The meta section of an envelope: which of a profile's records it shows, and the report of those it does not.
+"""Lay out the meta section from a profile's records, and report the records that it leaves out.
 
-The steward writes the slice to fit. Where it does not fit all the same (another tokenizer, a lowered budget), whole
-records stay out and none is reworded: at once over the budget, and over the trigger only once dynamic has been
-compacted more than `META_STABLE_COMPACTIONS` times, because then the prefix is new anyway. Which ones stay is asked of
-a `ChooseRecords`: by value (the order of the profile; what a person approved outlasts the rest), or a summarizer of the
-application's. Source: the layered-envelope design (meta compressed only after N > 4 compressions, a report a section).
+The steward writes a slice that fits. If it does not fit (another tokenizer, a lowered budget), whole records are left
+out and none is reworded. That happens at once above the budget. Above the trigger it happens only after more than
+`META_STABLE_COMPACTIONS` compactions of dynamic, because then the prefix is new anyway. `ChooseRecords` chooses the
+records to keep: by value (the order of the profile; approved records outlast the rest), or by the application's
+summarizer. Source: the layered-envelope design (meta compressed only after N > 4 compressions, a report a section).
 
-A report goes by an address of its own and is kept beside the manifests, once for each cut, however often and by
-however many builders it is laid out. It names records and holds none of their text, so nothing of it has to be erased.
+A report has its own address and is stored with the manifests, once for each cut, however often and by however many
+builders it is laid out. It names records and has none of their text, so an erasure leaves it alone.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ..tokens.tokenizer import Counter
 from .fragments import Fragment, text_fragment
 
 META_STABLE_COMPACTIONS = 4
-"""Meta over its trigger is left alone until dynamic was compacted more often than this."""
+"""Meta above its trigger stays whole until dynamic was compacted more often than this."""
 
 
 class ChosenRecords(NamedTuple):
-    """Records that stay, as their chooser wants them; `fault` says why it could not be asked."""
+    """Records that a chooser keeps; `fault` gives the reason if it failed and value decided instead."""
 
     ids: frozenset[str]
     policy: str
@@ -40,12 +40,12 @@ class ChosenRecords(NamedTuple):
 
 
 ChooseRecords = Callable[[Sequence[MetaRecord], int, Counter], ChosenRecords]
-"""Which of these records to show in about so many tokens. It is asked only where not all of them fit, and what it
-leaves too long is cut by value."""
+"""Port: choose which records to show in about this many tokens. It is called only if they do not all fit; if its choice
+is too long, more records are left out by value."""
 
 
 def by_value(records: Sequence[MetaRecord], room_tokens: int, counter: Counter) -> ChosenRecords:
-    """All of them: the cut by value comes after every choice."""
+    """Return all records; the cut by value follows every choice."""
     return ChosenRecords(frozenset(record.id for record in records), "value")
 
 
@@ -54,9 +54,9 @@ BY_VALUE: ChooseRecords = by_value
 
 @dataclass(frozen=True, slots=True)
 class SummarizerChoice:
-    """A summarizer chooses: the records that its bullets cite stay, each whole and as it was written.
+    """A choice by a summarizer: the records that its bullets cite stay, whole and as written.
 
-    It is given the records as messages ``§1``, ``§2`` … in the order of the profile.
+    It gets the records as messages ``§1``, ``§2`` … in the order of the profile.
     """
 
     summarizer: Summarizer
@@ -74,7 +74,7 @@ class SummarizerChoice:
             summary = self.summarizer(source, budget_tokens=room_tokens)
             cited = {Ref.parse(ref).ordinal for bullet in summary.bullets for ref in bullet.citations}
             fault = "" if cited <= set(range(1, len(records) + 1)) else "it cites records that it was not shown"
-        except Exception as error:  # a summarizer is the caller's code: whatever it raises, the head is laid out
+        except Exception as error:  # a summarizer is the caller's code: the head is laid out whatever it raises
             cited, fault = set(), f"{type(error).__name__}: {error}"
         if fault:
             return by_value(records, room_tokens, counter)._replace(fault=f"{name}: {fault}")
@@ -83,7 +83,7 @@ class SummarizerChoice:
 
 @dataclass(frozen=True, slots=True)
 class ManifestChoice:
-    """Those that a manifest names: a rebuilt envelope shows what the envelope showed."""
+    """The choice that a manifest names, so that a rebuilt envelope shows the same records."""
 
     ids: frozenset[str]
 
@@ -93,20 +93,20 @@ class ManifestChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaCut:
-    """Meta, made smaller. Tokens are the builder's."""
+    """Records kept and left out of meta. Tokens are the builder's."""
 
     policy: str
     limit_tokens: int
     pre_tokens: int
     post_tokens: int
     kept: tuple[str, ...]
-    """Ids, in the order of the profile."""
+    """Ids of kept records, in the order of the profile."""
     left: tuple[MetaRecord, ...]
-    """In the order in which they went."""
+    """Records left out, in the order of removal."""
 
 
 MetaLayout = tuple[tuple[Fragment, ...], tuple[Finding, ...], MetaCut | None]
-"""Fragments, findings, and what was left out; None: nothing."""
+"""Fragments, findings, and the cut, or None if all records fit."""
 
 
 def lay_meta(
@@ -117,7 +117,7 @@ def lay_meta(
     choose: ChooseRecords,
     short_records: bool = True,
 ) -> MetaLayout:
-    """Lay out the records of a profile within their budget; not `short_records`: with ids and pointers."""
+    """Lay out a profile's records within their budget; without `short_records` they show ids and pointers."""
     if profile is None or not profile.meta:
         return (), (), None
     limit = budgets.meta_tokens
@@ -139,7 +139,7 @@ def lay_meta(
     records = [record for record in profile.meta if record.id in chosen.ids]
     fragment = laid(records)
     while fragment.tokens > limit and records:
-        # a profile has them in order of value; those that a person approved outlast the others
+        # a profile lists records in order of value; records that a person approved outlast the others
         least = next((record for record in reversed(records) if not record.approved), records[-1])
         records.remove(least)
         left.append(least)
@@ -165,7 +165,7 @@ def _findings(cut: MetaCut, fault: str) -> Iterator[Finding]:
 
 
 def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> CompressionReport:
-    """The published view of a cut, without its time; the same cut of the same head has the same id."""
+    """Return the published report of a cut, without its time; the same cut of the same head has the same id."""
 
     def address(value: object) -> str:
         return address_of(key, session, "meta_report", json.dumps(value, ensure_ascii=False).encode())

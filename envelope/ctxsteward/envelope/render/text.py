@@ -109,7 +109,7 @@ def parse(nonce: str, prompt: str) -> list[PromptSpan]:
     marks = [match for match in opening.finditer(body) if match.start() == 0 or body[match.start() - 1] == "\n"]
     for index, match in enumerate(marks):
         stop = marks[index + 1].start() if index + 1 < len(marks) else len(body)
-        rows.append(PromptSpan(_active(nonce, match[1]), _active(nonce, body[match.end() : stop - 1])))
+        rows.append(PromptSpan(active(nonce, match[1]), active(nonce, body[match.end() : stop - 1])))
     return rows
 
 
@@ -117,7 +117,8 @@ def _inert(nonce: str, text: str) -> str:
     return _TEMPLATE.sub(r"\1\\\2", escape(nonce, text))
 
 
-def _active(nonce: str, text: str) -> str:
+def active(nonce: str, text: str) -> str:
+    """Undo what makes a text inert in a prompt."""
     return unescape(nonce, _BROKEN.sub(r"\1\2", text))
 
 

@@ -74,6 +74,8 @@ _INFO = 20
 """`logging.INFO`."""
 Attributes = dict[str, str | int | bool]
 _NONE: Labels = ()
+_COUNTED = {"compaction_refused": "context.compress.refused", "rule_not_visible": "context.rules_missing"}
+"""Metrics that count findings, by kind."""
 _SECTION: dict[str, Labels] = {name: (name,) for name in PLACES}
 
 
@@ -209,8 +211,8 @@ def _happened(envelope: Envelope) -> Iterator[Measurement]:
         for loss in report.losses:
             yield "context.losses", 1, (loss.kind,)
     for finding in envelope.findings:
-        if finding.kind == "compaction_refused":
-            yield "context.compress.refused", 1, _NONE
+        if (counted := _COUNTED.get(finding.kind)) is not None:
+            yield counted, 1, _NONE
     if envelope.metrics["degraded"]:
         yield "context.degraded", 1, _NONE
 

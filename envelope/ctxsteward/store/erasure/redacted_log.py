@@ -6,8 +6,8 @@ parent's log that it shares. Of the log,
     message     of the principal: `redacted`, no token counts (they are counted anew), a new address, and
                 ``"erased": true``; its id, phase, time and the principal's name stay
     compaction  text of bullets that cite, and of losses that name, a forgotten ordinal; addresses of sources; why a
-                model's summary fell back; in the checkpoint observations, notes, names of pins, and the selection's
-                log, as below
+                model's summary fell back; in the checkpoint observations, notes, names of pins, users' rules, and
+                the selection's log, as below
     observations  text of those that cite a forgotten ordinal, also where others stand for them; why it fell back
     selection   the log keeps counts and references; scores by signal and reasons go, and lines of earlier sessions
     note        the text, which removes the note; pin: the name it goes by; refused: what an exception said
@@ -357,6 +357,8 @@ class _DerivedRecords:
             [ordinal, strength, None if ordinal in self._erased else name]
             for ordinal, strength, name in checkpoint["pins"]
         ]
+        if rules := checkpoint.pop("rules", ()):
+            checkpoint["rules"] = [row for row in rules if row[0] not in self._erased]
         chosen = checkpoint.get("selection")
         if chosen and chosen[:3] != self._selection:
             checkpoint["selection"] = [chosen[0], chosen[1], _log(chosen[2]), *chosen[3:_BEFORE_EARLIER]]

@@ -220,12 +220,13 @@ def _section(document: ProfileDocument, section: str) -> tuple[TextBlock, ...]:
         if BLOCK_SPECS[name].section != section or not entries:
             continue
         is_prose = name == "persona" and len(entries) == 1 and entries[0] == ProfileEntry(**_prose(entries[0].text))
-        text = entries[0].text if is_prose else "\n".join([f"{name}:", *map(_line, entries)])
+        text = entries[0].text if is_prose else "\n".join([f"{name}:", *map(entry_line, entries)])
         blocks.append(TextBlock(name, text))
     return tuple(blocks)
 
 
-def _line(entry: ProfileEntry) -> str:
+def entry_line(entry: ProfileEntry) -> str:
+    """Return the lines of an entry in the head."""
     # no polarity: it serves to compare versions; beside "no emails" it would read as a second negation
     marks = [entry.modality.replace("_", " ")] if entry.modality else []
     if entry.value is not None:

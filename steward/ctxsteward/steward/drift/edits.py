@@ -178,17 +178,16 @@ def exchanged(before: Statement, after: Statement) -> RuleChange | None:
     one, other = moved
     if not (_same_key(old[one], new[other]) and _same_key(old[other], new[one])):
         return None
-    if old[one].kind != "word" or all(_is_listing(token) for token in _between(before.tokens, old[one], old[other])):
+    if old[one].kind != "word" or all(
+        _is_listing(token)
+        for token in before.tokens[before.tokens.index(old[one]) + 1 : before.tokens.index(old[other])]
+    ):
         return None
     return RuleChange("contradiction", "two things have changed places", old[one].key, old[other].key)
 
 
 def _same_key(one: Token, other: Token) -> bool:
     return class_of(one.key) == class_of(other.key)
-
-
-def _between(found: Sequence[Token], one: Token, other: Token) -> Sequence[Token]:
-    return found[found.index(one) + 1 : found.index(other)]
 
 
 def _is_listing(token: Token) -> bool:

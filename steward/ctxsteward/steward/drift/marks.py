@@ -135,16 +135,18 @@ def _negated(before: Statement, after: Statement) -> RuleChange | None:
 def widened(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
     """A permission that holds for all, where none did."""
     was, now = (
-        {key for sentence in each for clause in clauses(sentence) if _permits(clause) for key in clause.spoken & WIDENS}
+        {
+            key
+            for sentence in each
+            for clause in clauses(sentence)
+            if clause.sign > 0 and not clause.condition and _strength(clause) <= 1
+            for key in clause.spoken & WIDENS
+        }
         for each in (old, new)
     )
     if was or not now:
         return None
     return RuleChange("modality_change", "it holds for more than it did", "", sorted(now)[0])
-
-
-def _permits(clause: Clause) -> bool:
-    return clause.sign > 0 and not clause.condition and _strength(clause) <= 1
 
 
 def reordered(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:

@@ -337,7 +337,7 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ope
     import jsonpatch
 
     patch = jsonpatch.make_patch(before, after).patch
-    if _same(jsonpatch.apply_patch(before, patch), after):
+    if json.dumps(jsonpatch.apply_patch(before, patch), sort_keys=True) == json.dumps(after, sort_keys=True):
         return tuple(patch)
     # the library's patch does not give `after` back: replacing every block whole always does
     return tuple({"op": "replace", "path": f"/{name}", "value": after[name]} for name in after)
@@ -363,7 +363,3 @@ def _listed(block: Mapping[str, Any]) -> list[Json]:
     if sorted(block["order"]) != sorted(block["entries"]):
         raise KeyError("order")
     return [{"id": key, **block["entries"][key]} for key in block["order"]]
-
-
-def _same(one: object, other: object) -> bool:
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

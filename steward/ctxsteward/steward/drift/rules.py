@@ -49,7 +49,14 @@ def against(rules: Sequence[Rule], text: str) -> Rule | None:
     What people tell of themselves ("I waited 45 days for a refund") contradicts no rule.
     """
     said = [each for each in sentences_of(own_text(text)) if not of_oneself(each)]
-    found = (rule for rule in rules if opposed(_entry(rule), [each for each in said if not restates(rule.text, each)]))
+    found = (
+        rule
+        for rule in rules
+        if opposed(
+            ProfileEntry(id="rule", text=rule.text, locked=rule.locked),
+            [each for each in said if not restates(rule.text, each)],
+        )
+    )
     return min(found, key=lambda rule: not rule.locked, default=None)
 
 
@@ -71,10 +78,6 @@ def restates(line: str, text: str) -> bool:
 def own_text(text: str) -> str:
     """A statement without the name of who said it."""
     return _SPEAKER.sub("", text).strip('「」"')
-
-
-def _entry(rule: Rule) -> ProfileEntry:
-    return ProfileEntry(id="rule", text=rule.text, locked=rule.locked)
 
 
 _SPEAKER = re.compile(r"^[^\s:：][^:：\n]{0,30}(?:[:：]\s+|：)")

@@ -69,8 +69,6 @@ class GateReport:
     pairs: tuple[GuardScores, ...]
     digests: tuple[str, str]
     """Digests of champion and challenger; in process only, never stored."""
-    replay: str = ""
-    """Key of the challenger's replay (`suite.FrozenGate.key`), in process only; empty: it is not known again."""
 
     @property
     def passed(self) -> bool:

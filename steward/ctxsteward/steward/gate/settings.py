@@ -36,10 +36,8 @@ from .suite import (
     FrozenGate,
     FrozenSuite,
     HeldOutRequest,
-    KnownReplay,
     SuiteValue,
     load_suite,
-    no_known_replay,
     shipped,
 )
 
@@ -109,14 +107,9 @@ class GateSettings(SuiteValue):
         return tuple(guard._replace(margin=self.margins.get(guard.name, guard.margin)) for guard in GUARDS)
 
 
-def configured(
-    settings: GateSettings, held: Iterable[HeldOutRequest] = (), known: KnownReplay = no_known_replay
-) -> FrozenGate:
-    """The frozen gate as the settings have it; `known` gives replays that need not be made again."""
-    builds = settings.model_dump_json(include={"model", "tokenizer", "budgets"})
-    return FrozenGate(
-        suite=settings.suite(held), guards=settings.guards(), builder=settings.builder, builds=builds, known=known
-    )
+def configured(settings: GateSettings, held: Iterable[HeldOutRequest] = ()) -> FrozenGate:
+    """The frozen gate as the settings have it."""
+    return FrozenGate(suite=settings.suite(held), guards=settings.guards(), builder=settings.builder)
 
 
 GROUP, NAME = "ctxsteward.eval_gates", "suites"

@@ -20,9 +20,8 @@ English and Chinese; an application adds its own in a file, with ids that are un
 Guards measure one profile, over a replayed case or by itself. Envelopes are built by the real builder over a session in
 memory, one build a user turn; a profile that does not fit its budgets gives 0 wherever an envelope was needed. Values
 lie in 0..1, but for counts. What people are asked about anyway (`reviewed`) counts as the challenger has it; all else
-of the champion's policies, locked entries and persona must still be there. A replay is a function of document, cases,
-builder and program, so one that was made before (`KnownReplay`) is not repeated. The four shipped cases of 44 messages
-take about 70 ms of CPU a profile.
+of the champion's policies, locked entries and persona must still be there. The four
+shipped cases of 44 messages take about 70 ms of CPU a profile.
 
 Raises `InputError` (file and line, key, what was found, what to do), `InputTooLarge`.
 Source: written for this suite; the state design (input at every boundary).
@@ -30,20 +29,16 @@ Source: written for this suite; the state design (input at every boundary).
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.metadata import version
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Store
-from ctxsteward.envelope.layout.rows import RENDERER_VERSION
 from ctxsteward.envelope.tokens.budgets import HEAD_SECTIONS
 from ctxsteward.language.operators import sentences_of
 from ctxsteward.language.words import terms
@@ -142,20 +137,6 @@ class FrozenSuite(SuiteValue):
 
     def _ids(self) -> list[str]:
         return [case.id for case in self.cases] + [held.id for held in self.held]
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of what is replayed; held cases are not."""
-        plain = [
-            [
-                case.id,
-                [message.model_dump() for message in case.messages],
-                [[canary.text, canary.says] for canary in case.canaries],
-                case.question,
-            ]
-            for case in self.cases
-        ]
-        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def shipped() -> FrozenSuite:
@@ -308,8 +289,6 @@ def _share(found: Iterator[bool] | Sequence[bool]) -> float:
     return sum(each) / len(each) if each else 1.0
 
 
-REPLAY = "replay/1"
-"""Version of what is measured of a replay."""
 TOKENIZER = "o200k_base"
 
 REPLAY_BUDGETS = {"dynamic_tokens": 560, "recall_fraction": 0.4, "compact_at_fraction": 0.8, "compact_to_fraction": 0.5}
@@ -333,16 +312,6 @@ PROFILE = "profile"
 """Name of the case of guards that are about a profile alone."""
 
 
-Measured = Mapping[str, Values]
-"""What a replay gave, by case."""
-KnownReplay = Callable[[str], Measured | None]
-"""Gives a replay by its key (`FrozenGate.key`), where it was made before; None: make it."""
-
-
-def no_known_replay(key: str) -> None:
-    """No replay was made before."""
-
-
 def default_builder() -> EnvelopeBuilder:
     """A builder with the default head budgets and little room for the history."""
     return EnvelopeBuilder(tokenizer=TOKENIZER, budgets=Budgets().model_copy(update=REPLAY_BUDGETS).held())
@@ -356,24 +325,12 @@ class FrozenGate:
     guards: tuple[Guard, ...] = GUARDS
     builder: Callable[[], EnvelopeBuilder] = default_builder
     """Makes a builder for one replay, with the head budgets of the application."""
-    builds: str = ""
-    """Names the builder, so that a replay can be found again; empty: replays are always made anew."""
-    known: KnownReplay = no_known_replay
     reviewed: frozenset[str] = frozenset()
     """Entries whose change is put before people, as ``policies.refunds``."""
 
     def __call__(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> GateReport:
         pairs = tuple(self._pairs(champion or ProfileDocument(), challenger))
-        gate_report = judge_guards(self.suite.name, self.guards, pairs, champion, challenger)
-        wanted = wanted_texts(champion or ProfileDocument(), challenger, self.reviewed)
-        return replace(gate_report, replay=self.key(challenger, wanted))
-
-    def key(self, document: ProfileDocument, wanted: Texts) -> str:
-        """SHA-256 of all that decides a replay; empty where the builder has no name. In process only."""
-        if not self.builds:
-            return ""
-        told = [REPLAY, RENDERER_VERSION, _package(), self.builds, self.suite.digest, digest_of(document)]
-        return hashlib.sha256(json.dumps([*told, sorted(wanted.items())]).encode()).hexdigest()
+        return judge_guards(self.suite.name, self.guards, pairs, champion, challenger)
 
     def _pairs(self, champion: ProfileDocument, challenger: ProfileDocument) -> Iterator[GuardScores]:
         now = wanted_texts(champion, challenger, self.reviewed)
@@ -388,14 +345,5 @@ class FrozenGate:
         for held in self.suite.held:
             yield GuardScores(held.id, "hit_rate", anticipates(champion, held), anticipates(challenger, held))
 
-    def _measured(self, document: ProfileDocument, wanted: Texts) -> Measured:
-        key = self.key(document, wanted)
-        known = self.known(key) if key else None
-        if known is not None and all(case.id in known for case in self.suite.cases):
-            return known
+    def _measured(self, document: ProfileDocument, wanted: Texts) -> Mapping[str, Values]:
         return {case.id: replay(case, document, wanted, self.builder) for case in self.suite.cases}
-
-
-@cache
-def _package() -> str:
-    return version("ctxsteward")

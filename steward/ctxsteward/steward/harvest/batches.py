@@ -220,6 +220,14 @@ class BatchRecords:
         )
 
 
+def newest(uses: Iterable[SessionUse]) -> list[SessionUse]:
+    """Each session once, by its newest reading, of two by the one that tells more; the same for any order."""
+    found: dict[str, SessionUse] = {}
+    for use in sorted(uses, key=lambda use: (use.revision, sum(map(len, use.fates.values())), repr(use))):
+        found[use.reading] = use
+    return [found[reading] for reading in sorted(found)]
+
+
 def _row(use: SessionUse) -> list[object]:
     fates = {fate: list(ids) for fate, ids in sorted(use.fates.items())}
     voice = [use.voice] if use.voice else []

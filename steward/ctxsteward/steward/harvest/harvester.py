@@ -48,7 +48,7 @@ from .people.corrections import CORRECTIONS_EXTRACTOR, corrections
 from .people.own_words import OWN_WORDS, OWN_WORDS_EXTRACTOR, sentences_of_people
 from .people.preferences import PREFERENCES_EXTRACTOR, preferences
 from .people.utterances import Sentence, listen
-from .tools.errors import ENVIRONMENT_EXTRACTOR, TOOL_ERRORS_EXTRACTOR, environment, tool_errors
+from .tools.errors import TOOL_ERRORS_EXTRACTOR, tool_errors
 from .tools.statements import STATEMENTS_EXTRACTOR, statements
 
 BORROWED_EXTRACTOR = "borrowed/1"
@@ -358,7 +358,6 @@ _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
 _STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
     {
         "tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors),
-        "environment": (ENVIRONMENT_EXTRACTOR, environment),
         "statements": (STATEMENTS_EXTRACTOR, statements),
     }
 )

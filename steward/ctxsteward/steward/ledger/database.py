@@ -1,8 +1,8 @@
 """The index's file and its rows: SQLite with write-ahead log and `secure_delete`, all derived from artifacts.
 
-Here lie observations and their claims as they were harvested, how much use records were, and stamps. What they make
-(components, drafts, standings) is worked out anew whenever it is asked for (`reconciliation`). Claims and observations
-are rows of JSON; what a row's columns say is not said again in its text.
+Here lie observations with the claim that each makes, and what finished batches say of the use of records. What they
+make (components, drafts, standings) is worked out anew whenever it is asked for (`reconciliation`). Claims and
+observations are rows of JSON; what a row's columns say is not said again in its text.
 
 Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
 of these tables derived is dropped when the file is opened, and derived again (`left`). A file of another program, of a
@@ -31,7 +31,7 @@ from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_o
 from ..reconcile.claims import Claim, IndexedObservation, ObservationBrief
 from ..reconcile.features import ClaimFeatures
 
-VERSION = 12
+VERSION = 13
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -43,38 +43,23 @@ _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE artifacts (
   address TEXT PRIMARY KEY, source TEXT NOT NULL, session TEXT NOT NULL, transcript TEXT NOT NULL, rank TEXT NOT NULL,
-  live INTEGER NOT NULL, principals TEXT NOT NULL, refused INTEGER NOT NULL, takes TEXT NOT NULL
+  live INTEGER NOT NULL, principals TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX artifacts_by_session ON artifacts (session, source);
 CREATE TABLE seen (
   id TEXT PRIMARY KEY, seconds REAL NOT NULL, source TEXT NOT NULL, session TEXT NOT NULL, ref TEXT NOT NULL,
   start INTEGER NOT NULL, stop INTEGER NOT NULL, trust TEXT NOT NULL, principal TEXT, voice TEXT NOT NULL,
   kind TEXT NOT NULL, strength TEXT NOT NULL, extractor TEXT NOT NULL, text TEXT NOT NULL, score REAL NOT NULL, ts TEXT,
-  sensitivity TEXT NOT NULL, is_single INTEGER NOT NULL, is_shown INTEGER NOT NULL,
-  is_confirmed INTEGER NOT NULL, is_denied INTEGER NOT NULL, run TEXT NOT NULL,
-  artifact BLOB NOT NULL, claim TEXT NOT NULL, is_derived INTEGER NOT NULL, body TEXT NOT NULL
+  sensitivity TEXT NOT NULL, is_single INTEGER NOT NULL,
+  is_confirmed INTEGER NOT NULL, is_denied INTEGER NOT NULL, run TEXT NOT NULL, shown TEXT NOT NULL,
+  artifact BLOB NOT NULL, claim TEXT NOT NULL, bands TEXT NOT NULL, says TEXT NOT NULL, body TEXT NOT NULL
 );
 CREATE INDEX seen_by_artifact ON seen (artifact);
-CREATE INDEX seen_by_claim ON seen (claim);
-CREATE TABLE shown (name TEXT NOT NULL, seen TEXT NOT NULL, PRIMARY KEY (name, seen)) WITHOUT ROWID;
-CREATE INDEX shown_by_seen ON shown (seen);
-CREATE TABLE claims (id TEXT PRIMARY KEY, seen TEXT NOT NULL, bands TEXT NOT NULL, body TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE published (
-  id TEXT PRIMARY KEY, content TEXT NOT NULL, revision INTEGER NOT NULL, run TEXT NOT NULL, recorded_at TEXT
-) WITHOUT ROWID;
-CREATE TABLE uses (
-  reading TEXT PRIMARY KEY, revision INTEGER NOT NULL, fates TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE rests (reading TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (reading, subject)) WITHOUT ROWID;
-CREATE INDEX rests_by_subject ON rests (subject);
-CREATE TABLE used (
-  record TEXT PRIMARY KEY, shown INTEGER NOT NULL, judged INTEGER NOT NULL, fired INTEGER NOT NULL,
-  complied INTEGER NOT NULL, contradicted INTEGER NOT NULL, unjudged INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE counted (batch TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE INDEX seen_by_claim ON seen (claim, id);
+CREATE TABLE batches (address TEXT PRIMARY KEY, uses TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY (session, principal)) WITHOUT ROWID;
 """
-_DERIVED = ("artifacts", "seen", "shown", "claims")
+_DERIVED = ("artifacts", "seen")
 _STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
 _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")
 
@@ -172,13 +157,6 @@ class LedgerDatabase:
         with self._lock, self._named():
             return self._db.execute(query, values).fetchall()
 
-    def each(self, query: str, *values: object, size: int = 500) -> Iterator[Any]:
-        """Rows a page at a time; the query is ordered by its first column, and takes the last one seen as ``?1``."""
-        last: object = ""
-        while page := self.rows(f"{query} LIMIT {size}", last, *values):
-            yield from page
-            last = page[-1][0]
-
     def among(self, query: str, keys: Iterable[str | int | bytes], *, size: int = _MAX_VARIABLES) -> list[Any]:
         """Rows of a query with ``IN (…)`` for many keys."""
         found, todo = [], list(keys)
@@ -195,20 +173,9 @@ class LedgerDatabase:
         with self._lock, self._named():
             self._db.executemany(query, rows)
 
-    def empty(self) -> None:
-        """Drop all that can be derived again."""
-        with self.writing():
-            for table in _DERIVED:
-                self.run(f"DELETE FROM {table}")
-            self.run("DELETE FROM about WHERE name <> 'about'")
-
     def version(self) -> int:
         """A number that changes where another process has changed the file."""
         return int(self.rows("PRAGMA data_version")[0][0])
-
-    def note(self, name: str, value: str | int) -> None:
-        """Keep a text or a number under a name."""
-        self.run("INSERT OR REPLACE INTO about VALUES (?, ?)", name, str(value))
 
     def noted(self, name: str) -> str | None:
         rows = self.rows("SELECT value FROM about WHERE name = ?", name)
@@ -289,41 +256,24 @@ def seen_row(seen: IndexedObservation) -> str:
     observation, brief = seen.observation, seen.brief
     rest = {name: value for name, value in observation_fields(observation).items() if name not in _NOT_REST}
     slot = observation.slot
-    spans = [
-        [span.ref, span.start, span.stop, span.address, span.role, span.trust, span.relation]
-        if (span.principal, span.ts) == (brief.principal, brief.ts)
-        else [span.ref, span.start, span.stop, span.address, span.role, span.trust, span.relation, span[6], span[7]]
-        for span in seen.spans
-    ]
-    of_spans = tuple(_place_of(span) for span in seen.spans) == observation.places
-    places, ts = None if of_spans else observation.places, 1 if observation.ts == brief.ts else observation.ts
-    of_slot = [slot.subject, slot.attribute]
-    return _PLAIN.encode([rest, of_slot, seen.project, spans, places, ts, sorted(seen.shown)])
+    ts = 1 if observation.ts == brief.ts else observation.ts
+    return _PLAIN.encode([rest, [slot.subject, slot.attribute], seen.project, seen.spans, observation.places, ts])
 
 
 def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
     """The inverse of `seen_row`."""
-    rest, (subject, attribute), project, told, places, ts, shown = json.loads(row)
-    spans = tuple(
-        EvidenceSpan._make((*first, *(own or (brief.principal, brief.ts)), relation))
-        for *first, relation, own in ((*row[:7], row[7:]) for row in told)
-    )
+    rest, (subject, attribute), project, spans, places, ts = json.loads(row)
     slot = [subject, attribute, "one" if brief.is_single else "many"]
     named = {name: getattr(brief, name) for name in _IN_COLUMNS} | {"ts": brief.ts if ts == 1 else ts}
-    found = [_place_of(span) for span in spans] if places is None else places
     return IndexedObservation(
         id=brief.id,
-        observation=observation_of({**rest, **named, "slot": slot, "places": found}),
+        observation=observation_of({**rest, **named, "slot": slot, "places": places}),
         source=brief.source,
         session=brief.session,
         project=project,
-        spans=spans,
-        shown=frozenset(shown),
+        spans=tuple(map(EvidenceSpan._make, spans)),
+        shown=brief.shown_ids,
     )
-
-
-def _place_of(span: EvidenceSpan) -> tuple[str, int, int, str]:
-    return (span.ref, span.start, span.stop, span.relation)
 
 
 _IN_COLUMNS = ("kind", "text", "strength", "score", "principal", "sensitivity", "extractor")

@@ -3,17 +3,15 @@
     ledger = Ledger.open(path, store, "acme", "support")
     ledger.absorb(*artifacts)                      a set: order, batches and repeats do not matter
     for record in ledger.records(JudgementContext(now="2026-11-22T00:00:00Z", run="night-7")): …
-    ledger.publish(records)                        remember their stamps, once they are committed
     ledger.withdraw(session="s-42")
-    ledger.uses.catch_up(batches, gone)            count what is not counted yet; a repeat or a kill does not matter
+    ledger.uses.catch_up(addresses, read, gone)    read batches that were not read; a repeat or a kill does not matter
     ledger.uses.of_records()                       {id of a record: `RecordUse`}, under the id that the record has now
 
 The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came.
-`records` is a function of the set, the policy, the present and the reviews, apart from three stamps (`revision`, `run`,
-`recorded_at`) that say when a record last changed. `digest` does not cover them. All drafts are made and judged anew
+`records` is a function of the set, the policy, the present and the reviews. All drafts are made and judged anew
 whenever the set has changed; nothing of them is kept in the file.
 
-The file is an index: `rebuild` makes it from the store's artifacts. It holds words of users. So it registers with
+The file is an index: `absorb_kept` makes it from the store's artifacts. It holds words of users. So it registers with
 `store.erasers`, takes out what was forgotten elsewhere when it is opened (a process that does not have it open deletes
 the file), and is rewritten after each erasure, so that no deleted row is left in it.
 
@@ -25,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -40,32 +38,28 @@ from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from ..admission import AdmissionPolicy, AdmittedRecords
-from ..artifacts.artifact import Artifact, EvidenceQuote
+from ..artifacts.artifact import Artifact, CitedText, EvidenceQuote, quotes, verified
 from ..artifacts.storage import ArtifactStore, possible_speakers
 from ..erasure import RecordSupport, tell_ledger
+from ..harvest.tools.statements import STATEMENTS_EXTRACTOR
+from ..observations.observation import KINDS
 from ..observations.transcript import in_order
 from ..reconcile.sketches import SKETCH
-from .database import LedgerDatabase
+from .database import LedgerDatabase, observations
 from .index import ObservationIndex
-from .judgement import JudgedDraft, RecordBasis, RecordEvidence, judged
-from .reconciliation import Reconciliation, reconcile
+from .judgement import JudgedDraft, RecordBasis, basis_of, judged, support
+from .reconciliation import Reconciliation
 from .records import (
+    PLAIN,
     JudgementContext,
     LedgerIdentity,
-    RecordStamp,
-    content_of,
     line,
     recommendation,
-    stamp_record,
 )
 from .usage_table import UsageTable
 
 _EVERYBODY = ""
 """In the list of what was erased: the whole session."""
-
-
-PLAIN = JudgementContext()
-"""At no time, under the default policy, with no review."""
 
 
 class LedgerSize(NamedTuple):
@@ -87,7 +81,6 @@ class Ledger:
         self._db, self._store = database, store
         self._artifacts = ArtifactStore(store, frame.tenant)
         self._index = ObservationIndex(database, key, frame)
-        self._evidence = RecordEvidence(database, self._artifacts, key, store.vault(frame.tenant).subject_address)
         self.uses: UsageTable = UsageTable(database, self._reconciled)
         self._frame, self._key, self._tenant = frame, key, frame.tenant
         self._made: tuple[int, Reconciliation] | None = None
@@ -153,12 +146,6 @@ class Ledger:
         rows = self._db.rows("SELECT address FROM artifacts WHERE live AND session = ?", session)
         found = (self._artifacts.find(row[0]) for row in rows)
         return any(cited.ref == ref for artifact in found if artifact for cited in artifact.cited)
-
-    def rebuild(self, addresses: Iterable[str]) -> tuple[int, int]:
-        """Make the index anew from the store's artifacts; what `absorb_kept` says."""
-        self._db.empty()
-        self._made = None
-        return self.absorb_kept(addresses)
 
     # -- what was forgotten -------------------------------------------------------------------------------------
 
@@ -246,14 +233,13 @@ class Ledger:
 
     def records(self, as_of: JudgementContext = PLAIN) -> Iterator[MetaRecommendation]:
         """Every record, by id."""
-        stamps = self._stamps()
         for one in self._judged(as_of):
-            yield self._record(one, as_of, stamps)
+            yield self._record(one, as_of)
 
     def judged(self, as_of: JudgementContext = PLAIN) -> AdmittedRecords:
         """The active records, and what all of them come to."""
-        every, stamps = self._judged(as_of), self._stamps()
-        active = tuple(self._record(one, as_of, stamps) for one in every if one.standing.status == "active")
+        every = self._judged(as_of)
+        active = tuple(self._record(one, as_of) for one in every if one.standing.status == "active")
         for record in active:
             validate("meta_recommendation", record.model_dump(mode="json", warnings=False), f"record {record.id}")
         said = [[one.draft.id, *one.standing, one.review.text if one.review else None] for one in every]
@@ -269,19 +255,7 @@ class Ledger:
     def record(self, id: str, as_of: JudgementContext = PLAIN) -> MetaRecommendation | None:
         """One record, by its id or one it once had."""
         found = (one for one in self._judged(as_of) if id in one.draft.names)
-        return next((self._record(one, as_of, self._stamps()) for one in found), None)
-
-    def publish(self, records: Iterable[MetaRecommendation]) -> None:
-        """Remember the stamps of records that were committed; of what is left out, nothing is remembered any more."""
-        with self._db.writing():
-            before = self._stamps()
-            for one in records:
-                stamp = before.pop(one.id, None)
-                said = (one.revision, one.run, one.validity.recorded_at)
-                if stamp is None or stamp[1:] != said:  # a record that says something else has another revision
-                    content = content_of(one, self._key)
-                    self._db.run("INSERT OR REPLACE INTO published VALUES (?, ?, ?, ?, ?)", one.id, content, *said)
-            self._db.many("DELETE FROM published WHERE id = ?", [(id_,) for id_ in before])
+        return next((self._record(one, as_of) for one in found), None)
 
     def flawed(self) -> dict[str, str]:
         """Why would-be records fit no record by the published schema, by id."""
@@ -310,60 +284,78 @@ class Ledger:
     def why(self, id: str) -> tuple[EvidenceQuote, ...]:
         """The spans a record rests on, with their words; empty for an id that is not known."""
         draft = self._reconciled().draft(id)
-        return self._evidence.why(draft) if draft else ()
+        evidence = [Evidence(**one) for one in draft.evidence] if draft else []
+        return tuple(quotes(evidence, self._cited(evidence), self._key))
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy | None = None) -> RecordSupport | None:
         """Everybody behind a record, for whoever forgets; None where it is not known or counts no voices."""
-        draft = self._reconciled().draft(record.id)
+        found = self._reconciled()
+        draft = found.draft(record.id)
         if draft is None:
             return None
         approved = record.review is not None and record.review.state == "approved"
-        return self._evidence.support(draft, policy or AdmissionPolicy(), approved=approved)
+        seen = observations(self._db, [brief.id for brief in found.lending(draft)]).values()
+        address = self._store.vault(self._tenant).subject_address
+        return support(draft, seen, policy or AdmissionPolicy(), address, approved=approved)
 
     def basis(self, id: str) -> RecordBasis | None:
         """What stands behind the record of this id, counted; None where it is not known."""
-        draft = self._reconciled().draft(id)
-        return None if draft is None else self._evidence.basis(draft)
+        found = self._reconciled()
+        draft = found.draft(id)
+        if draft is None:
+            return None
+        read = self._db.rows("SELECT count(DISTINCT session) FROM artifacts WHERE live")[0][0]
+        return basis_of(draft, read, found.lending(draft), self._db)
 
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
         """Errors that came up in this time (Unix seconds): id of the record, number of transcripts, the most first."""
-        return self._evidence.recurring(self._reconciled(), since_seconds, until_seconds)
+        found, sessions = self._reconciled(), defaultdict[str, set[str]](set)
+        templates = [kind for kind, spec in KINDS.items() if spec.is_template]
+        query = "SELECT claim, session, seconds, extractor FROM seen WHERE kind IN (…)"
+        for claim, session, seconds, extractor in self._db.among(query, templates):
+            label = found.labels[claim]
+            is_error = since_seconds <= seconds < until_seconds and extractor != STATEMENTS_EXTRACTOR
+            if is_error and label in found.drafts and label not in found.flaws:
+                sessions[found.drafts[label].id].add(session)
+        return sorted(((id_, len(many)) for id_, many in sessions.items()), key=lambda one: (-one[1], one[0]))
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Those of the evidence whose bytes are not what their addresses say, or are gone."""
-        return self._evidence.broken(evidence)
+        told = zip(evidence, self._cited(evidence), strict=True)
+        return tuple(one for one, cited in told if not verified(one, cited, self._key))
+
+    def _cited(self, evidence: Sequence[Evidence]) -> list[CitedText | None]:
+        found: dict[tuple[str, str], dict[str, CitedText]] = {}
+        for one in evidence:
+            place = (one.source, one.session)
+            if place not in found:
+                rows = self._db.rows("SELECT address FROM artifacts WHERE live AND source = ? AND session = ?", *place)
+                kept = [self._artifacts.find(row[0]) for row in rows]
+                found[place] = {cited.ref: cited for artifact in kept if artifact for cited in artifact.cited}
+        return [found[one.source, one.session].get(one.ref) for one in evidence]
 
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _reconciled(self) -> Reconciliation:
         made, version = self._made, self._db.version()
         if made is None or made[0] != version:
-            made = self._made = version, reconcile(self._db, self._frame)
+            made = self._made = version, Reconciliation(self._db, self._frame)
         return made[1]
 
     def _judged(self, as_of: JudgementContext) -> list[JudgedDraft]:
         return judged(self._reconciled(), as_of.policy, as_of.now_seconds, as_of.reviews)
 
-    def _record(self, one: JudgedDraft, as_of: JudgementContext, stamps: dict[str, RecordStamp]) -> MetaRecommendation:
-        """A judged draft as a record, with its stamps."""
-        draft, review = one.draft, one.review
-        words = line(draft, review.text if review is not None else None)
-        record = recommendation(
-            draft,
+    def _record(self, one: JudgedDraft, as_of: JudgementContext) -> MetaRecommendation:
+        """A judged draft as a record."""
+        words = line(one.draft, one.review.text if one.review is not None else None)
+        return recommendation(
+            one.draft,
             one.standing,
             self._frame,
-            half_life_days=as_of.policy.half_life(draft.kind),
+            as_of,
             tokens=as_of.counter.text(words) if as_of.counter is not None else 0,
-            merged=tuple(sorted(stamps.keys() & set(draft.names) - {draft.id})),
-            review=review,
-        ).model_copy(update={"run": as_of.run})
-        stamp = stamps.get(draft.id)
-        return stamp_record(record, stamp, as_of.now, content_of(record, self._key) if stamp else "")
-
-    def _stamps(self) -> dict[str, RecordStamp]:
-        """Of all that was published, by id."""
-        rows = self._db.rows("SELECT id, content, revision, run, recorded_at FROM published")
-        return {id_: RecordStamp(*rest) for id_, *rest in rows}
+            review=one.review,
+        )
 
     def close(self) -> None:
         """Let go of the file, and of the store's erasures."""

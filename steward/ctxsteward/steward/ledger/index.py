@@ -1,7 +1,7 @@
 """The index: observations of live artifacts with the claim that each makes.
 
 Of two readings of a source the newer one's artifacts are live. What stands here depends on the set of artifacts alone.
-A claim is read from the words of the observation with the least id, so it is the same in whatever order they came.
+Each observation stands with its claim, in its own words.
 
 Call inside a transaction of the database.
 """
@@ -9,22 +9,18 @@ Call inside a transaction of the database.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ctxsteward.store.crypto.keyring import AddressKey
 
 from ..artifacts.artifact import Artifact, ArtifactRank
 from ..artifacts.storage import possible_speakers
-from ..reconcile.claims import Claim, IndexedObservation, ObservationBrief, claim_of, seen_in
+from ..reconcile.claims import IndexedObservation, ObservationBrief, claim_of, seen_in
 from ..reconcile.sketches import bands
-from .database import LedgerDatabase, claim_row, observations, seen_row
+from .database import LedgerDatabase, claim_row, seen_row
 from .records import LedgerIdentity
 
-_INSERT = f"INSERT INTO seen VALUES ({', '.join('?' * (len(ObservationBrief._fields) + 4))})"
-_CLAIM = (
-    "INSERT INTO claims VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
-    "SET seen = excluded.seen, bands = excluded.bands, body = excluded.body WHERE excluded.seen < seen"
-)
+_INSERT = f"INSERT INTO seen VALUES ({', '.join('?' * (len(ObservationBrief._fields) + 5))})"
 
 
 class ObservationIndex:
@@ -78,7 +74,7 @@ class ObservationIndex:
             self._leave(leaving)
             self._db.many("UPDATE artifacts SET live = 0 WHERE address = ?", [(one,) for one in leaving])
         self._db.run(
-            "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)",
             address,
             artifact.source,
             artifact.session,
@@ -86,8 +82,6 @@ class ObservationIndex:
             json.dumps(rank),
             live,
             json.dumps(artifact.principals),
-            artifact.refused,
-            "",
         )
         return live
 
@@ -97,40 +91,20 @@ class ObservationIndex:
             row[0] for row in self._db.among("SELECT id FROM seen WHERE id IN (…)", {seen.id for _, seen in fresh})
         }
         new = {seen.id: (address, seen) for address, seen in fresh if seen.id not in known}
-        made = self._claim({id_: seen for id_, (_, seen) in new.items()})
+        claims = [claim_of(seen.observation, self._key, self._frame.agent) for _, seen in new.values()]
+        rows = zip(new.values(), claims, bands(claims), strict=True)
         self._db.many(
             _INSERT,
             [
-                (*seen.brief, bytes.fromhex(address), made[id_].id, 0, seen_row(seen))
-                for id_, (address, seen) in new.items()
+                (*seen.brief, bytes.fromhex(address), claim.id, json.dumps(own), claim_row(claim), seen_row(seen))
+                for (address, seen), claim, own in rows
             ],
         )
-        names = [(name, id_) for id_, (_, seen) in new.items() for name in sorted(seen.shown)]
-        self._db.many("INSERT INTO shown VALUES (?, ?)", names)
         return len(new)
 
     def _leave(self, addresses: Collection[str]) -> int:
         """Take the observations of these artifacts out; how many there were."""
-        rows = self._db.among("SELECT id FROM seen WHERE artifact IN (…)", map(bytes.fromhex, addresses))
-        self._take_back([row[0] for row in rows])
-        return len(rows)
-
-    def _take_back(self, seen: Sequence[str]) -> None:
-        claims = self._db.among("SELECT id FROM claims WHERE seen IN (…)", seen)
-        for statement in ("shown WHERE seen", "seen WHERE id", "claims WHERE seen"):
-            self._db.many(f"DELETE FROM {statement} = ?", [(one,) for one in seen])
-        others = self._db.among(
-            "SELECT claim, min(id) FROM seen WHERE claim IN (…) GROUP BY claim", [row[0] for row in claims]
-        )
-        self._claim(observations(self._db, [id_ for _, id_ in others]))
-
-    def _claim(self, seen: Mapping[str, IndexedObservation]) -> dict[str, Claim]:
-        """Enter the claims that observations make; by observation."""
-        made = {id_: claim_of(one.observation, self._key, self._frame.agent) for id_, one in seen.items()}
-        sketched = zip(made.items(), bands(list(made.values())), strict=True)
-        rows = [(claim.id, id_, json.dumps(own), claim_row(claim)) for (id_, claim), own in sketched]
-        self._db.many(_CLAIM, rows)
-        return made
+        return sum(self._db.run("DELETE FROM seen WHERE artifact = ?", bytes.fromhex(address)) for address in addresses)
 
 
 def _rank(text: str) -> ArtifactRank:

@@ -2,9 +2,7 @@
 
 Drafts are judged each by itself, then those together that contest each other (`admission.settle_contests`).
 
-`RecordEvidence` says what records rest on: the words of their spans, whether the bytes are still theirs, and who stands
-behind them. `basis` counts what people are told of a record before they decide: runs, by what was done in them and how
-they ended.
+`basis_of` counts what people are told of a record before they decide: runs, by what was done and how they ended.
 
 `support` names everybody behind a draft, in addresses of subjects, because forgetting asks about it: a place is gone
 with its session and with anybody whose words the observation is made of. A record that a person approved needs one
@@ -17,23 +15,20 @@ Source: the state design (k independent principals; erasure).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ctxsteward.schemas.recommendation import Evidence, Review
-from ctxsteward.store.crypto.keyring import AddressKey, subject_of
+from ctxsteward.schemas.recommendation import Review
+from ctxsteward.store.crypto.keyring import subject_of
 
 from ..admission import AdmissionPolicy, RecordStanding, admission_verdict, settle_contests
-from ..artifacts.artifact import CitedText, EvidenceQuote, quotes, verified
-from ..artifacts.storage import ArtifactStore
 from ..erasure import RecordSupport, SupportPlace, support_of
-from ..harvest.tools.statements import STATEMENTS_EXTRACTOR
 from ..observations.observation import KINDS
 from ..reconcile.claims import IndexedObservation, ObservationBrief, voice_of
 from ..reconcile.draft import Draft
 from .database import LedgerDatabase, observations
-from .reconciliation import Reconciliation, lending
+from .reconciliation import Reconciliation
 
 
 class JudgedDraft(NamedTuple):
@@ -140,94 +135,45 @@ class RecordBasis:
     """Of a tool error, the most often done first; of anything else nothing."""
 
 
-class RecordEvidence:
-    """Asks a `LedgerDatabase` for what stands behind its records, and the store for the words."""
+def basis_of(draft: Draft, read: int, lending: Iterable[ObservationBrief], database: LedgerDatabase) -> RecordBasis:
+    """What stands behind a record; `read`: transcripts in all, `lending`: the observations that support it."""
+    backing = draft.backing
+    counts: dict[EvidenceKind, int] = {
+        "said": backing.said,
+        "confirmed": backing.confirmed,
+        "worked": backing.obeyed_succeeded,
+        "failed": backing.obeyed_failed,
+        "from_tool": backing.from_tool,
+    }
+    return RecordBasis(
+        names=draft.names,
+        kinds=tuple(kind for kind, count in counts.items() if count),
+        transcripts=backing.sessions,
+        read=read,
+        voices=backing.principals,
+        helped=backing.helped,
+        tried=_tried(lending, database) if KINDS[draft.kind].gate == "fix" else (),
+    )
 
-    def __init__(self, database: LedgerDatabase, artifacts: ArtifactStore, key: AddressKey, address: Address) -> None:
-        self._db, self._artifacts, self._key, self._address = database, artifacts, key, address
 
-    def why(self, draft: Draft) -> tuple[EvidenceQuote, ...]:
-        """The spans a record rests on, with their words."""
-        evidence = [Evidence(**one) for one in draft.evidence]
-        return tuple(quotes(evidence, self._cited(evidence), self._key))
+def _tried(lending: Iterable[ObservationBrief], database: LedgerDatabase) -> tuple[TriedFix, ...]:
+    """By what was done: in how many runs."""
+    by_text: dict[str, list[ObservationBrief]] = defaultdict(list)
+    for one in lending:
+        by_text[one.text].append(one)
+    first = {text: min(one.id for one in tries) for text, tries in by_text.items()}
+    seen = observations(database, first.values())
 
-    def support(self, draft: Draft, policy: AdmissionPolicy, *, approved: bool) -> RecordSupport | None:
-        """Everybody behind a record; None where its gate counts no voices."""
-        counted = observations(self._db, [one.id for _, one in lending(self._db, draft.names)])
-        return support(draft, counted.values(), policy, self._address, approved=approved)
+    def runs(tries: Iterable[ObservationBrief]) -> int:
+        return len({one.session for one in tries})
 
-    def basis(self, draft: Draft) -> RecordBasis:
-        """What stands behind a record."""
-        backing = draft.backing
-        counts: dict[EvidenceKind, int] = {
-            "said": backing.said,
-            "confirmed": backing.confirmed,
-            "worked": backing.obeyed_succeeded,
-            "failed": backing.obeyed_failed,
-            "from_tool": backing.from_tool,
-        }
-        return RecordBasis(
-            names=draft.names,
-            kinds=tuple(kind for kind, count in counts.items() if count),
-            transcripts=backing.sessions,
-            read=self._db.rows("SELECT count(DISTINCT session) FROM artifacts WHERE live")[0][0],
-            voices=backing.principals,
-            helped=backing.helped,
-            tried=self._tried(draft) if KINDS[draft.kind].gate == "fix" else (),
+    tried = (
+        TriedFix(
+            seen[first[text]].observation.action or "",
+            runs(one for one in tries if one.strength == "recovered"),
+            runs(one for one in tries if one.strength == "failed"),
+            runs(one for one in tries if one.strength not in ("recovered", "failed")),
         )
-
-    def _tried(self, draft: Draft) -> tuple[TriedFix, ...]:
-        """By what was done: in how many runs."""
-        by_text: dict[str, list[ObservationBrief]] = defaultdict(list)
-        for _, one in lending(self._db, draft.names):
-            by_text[one.text].append(one)
-        first = {text: min(one.id for one in tries) for text, tries in by_text.items()}
-        seen = observations(self._db, first.values())
-
-        def runs(tries: Iterable[ObservationBrief]) -> int:
-            return len({one.session for one in tries})
-
-        tried = (
-            TriedFix(
-                seen[first[text]].observation.action or "",
-                runs(one for one in tries if one.strength == "recovered"),
-                runs(one for one in tries if one.strength == "failed"),
-                runs(one for one in tries if one.strength not in ("recovered", "failed")),
-            )
-            for text, tries in by_text.items()
-        )
-        return tuple(sorted(tried, key=lambda one: (-sum(one[1:]), one.action)))
-
-    def recurring(self, found: Reconciliation, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
-        """Records whose words are a template, and in how many transcripts of a time each came up; the most first."""
-        templates = [kind for kind, spec in KINDS.items() if spec.is_template]
-        marks = ", ".join("?" * len(templates))
-        rows = self._db.rows(
-            "SELECT claim, session FROM seen WHERE seconds >= ? AND seconds < ? "
-            f"AND kind IN ({marks}) AND extractor <> ?",
-            since_seconds,
-            until_seconds,
-            *templates,
-            STATEMENTS_EXTRACTOR,
-        )
-        sessions: dict[str, set[str]] = defaultdict(set)
-        for claim, session in rows:
-            label = found.labels[claim]
-            if label in found.drafts and label not in found.flaws:
-                sessions[found.drafts[label].id].add(session)
-        return sorted(((id_, len(many)) for id_, many in sessions.items()), key=lambda one: (-one[1], one[0]))
-
-    def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """Those of the evidence whose bytes are not what their addresses say, or are gone."""
-        told = zip(evidence, self._cited(evidence), strict=True)
-        return tuple(one for one, cited in told if not verified(one, cited, self._key))
-
-    def _cited(self, evidence: Sequence[Evidence]) -> list[CitedText | None]:
-        found: dict[tuple[str, str], dict[str, CitedText]] = {}
-        for one in evidence:
-            place = (one.source, one.session)
-            if place not in found:
-                rows = self._db.rows("SELECT address FROM artifacts WHERE live AND source = ? AND session = ?", *place)
-                kept = [self._artifacts.find(row[0]) for row in rows]
-                found[place] = {cited.ref: cited for artifact in kept if artifact for cited in artifact.cited}
-        return [found[one.source, one.session].get(one.ref) for one in evidence]
+        for text, tries in by_text.items()
+    )
+    return tuple(sorted(tried, key=lambda one: (-sum(one[1:]), one.action)))

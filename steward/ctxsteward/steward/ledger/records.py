@@ -1,39 +1,28 @@
 """Judged drafts written out as records.
 
-What a record says is decided by its observations, the policy and the present. `run`, `revision` and `recorded_at` are
-stamps that remember when it last changed (`stamp_record`); no digest covers them. What fits no record is quarantined
-with its reason (`flaw_of`). `JudgementContext` says at what time, under which policy, with which reviews, in which run.
+What a record says is decided by its observations, the policy and the present. What fits no record is quarantined with
+its reason (`flaw_of`). `JudgementContext` says at what time, under which policy, with which reviews, in which run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from ctxsteward.envelope import Counter
 from ctxsteward.schemas import InputError, MetaRecommendation
 from ctxsteward.schemas.profile import instant
 from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.recommendation import Review
-from ctxsteward.store.crypto.keyring import AddressKey, address_of
 
 from ..admission import AdmissionPolicy, RecordStanding
 from ..reconcile.draft import Draft, wilson_lower95
 
 _FRESH = RecordStanding("candidate", ())
 MAX_FLAW_CHARS = 300
-
-
-class LineCounter(Protocol):
-    """What counts tokens: `ctxsteward.envelope.tokens.tokenizer.Counter` is one."""
-
-    @property
-    def name(self) -> str:
-        """Under which counts are kept."""
-
-    def text(self, text: str) -> int: ...
 
 
 class LedgerIdentity(NamedTuple):
@@ -43,36 +32,25 @@ class LedgerIdentity(NamedTuple):
     agent: str
 
 
-class RecordStamp(NamedTuple):
-    """When a record last changed."""
-
-    content: str
-    """HMAC of all but the stamps."""
-    revision: int
-    run: str
-    recorded_at: str | None
-
-
 def recommendation(
     draft: Draft,
     standing: RecordStanding,
     frame: LedgerIdentity,
+    as_of: JudgementContext,
     *,
-    half_life_days: float | None = None,
     tokens: int = 0,
-    merged: tuple[str, ...] = (),
     review: Review | None = None,
 ) -> MetaRecommendation:
-    """The record; raises pydantic's `ValidationError` where it is none. `merged` are records that it took in."""
-    return MetaRecommendation(**_fields(draft, standing, frame, half_life_days, tokens, merged, review))
+    """The record; raises pydantic's `ValidationError` where it is none."""
+    return MetaRecommendation(**_fields(draft, standing, frame, as_of, tokens, review))
 
 
 def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
     """Why a draft fits no record, by the published schema where that has a word for it; None where it fits."""
     try:
-        recommendation(draft, _FRESH, frame)
+        recommendation(draft, _FRESH, frame, PLAIN)
     except ValidationError as error:
-        fields = _fields(draft, _FRESH, frame, None, 0, (), None)
+        fields = _fields(draft, _FRESH, frame, PLAIN, 0, None)
         try:
             validate("meta_recommendation", {"schema_version": 1, "revision": 1, "locked": False, **fields})
         except InputError as told:
@@ -94,36 +72,12 @@ def line(draft: Draft, text: str | None = None) -> str:
     return f"  {draft.id}: {text or draft.said['text']} [{first['session']}{first['ref']}]\n"
 
 
-def content_of(record: MetaRecommendation, key: AddressKey) -> str:
-    """HMAC of all that a record says, without its stamps."""
-    undated = record.validity.model_copy(update={"recorded_at": None})
-    stampless = record.model_copy(update={"run": "none", "revision": 1, "validity": undated})
-    return address_of(key, "", "record", stampless.model_dump_json().encode())
-
-
-def stamp_record(
-    record: MetaRecommendation, before: RecordStamp | None, now: str | None, content: str
-) -> MetaRecommendation:
-    """The record with the stamps of when it last changed."""
-    if before is None:
-        changes: dict[str, Any] = {"validity": record.validity.model_copy(update={"recorded_at": now})}
-    else:
-        same = before.content == content
-        changes = {
-            "revision": before.revision + (0 if same else 1),
-            "run": before.run if same else record.run,
-            "validity": record.validity.model_copy(update={"recorded_at": before.recorded_at}),
-        }
-    return record.model_copy(update=changes)
-
-
 def _fields(
     draft: Draft,
     standing: RecordStanding,
     frame: LedgerIdentity,
-    half_life_days: float | None,
+    as_of: JudgementContext,
     tokens: int,
-    merged: tuple[str, ...],
     review: Review | None,
 ) -> dict[str, Any]:
     said = dict(draft.said) | ({"text": review.text} if review is not None and review.text is not None else {})
@@ -158,15 +112,15 @@ def _fields(
         "validity": {
             "valid_from": draft.first,
             "valid_to": standing.replaced_at,
-            "recorded_at": None,
-            "half_life_days": half_life_days,
+            "recorded_at": as_of.now,
+            "half_life_days": as_of.policy.half_life(draft.kind),
         },
         "status": standing.status,
-        "reasons": tuple(sorted({*standing.reasons, *(("merged",) if merged else ())})),
-        "supersedes": tuple(sorted({*standing.supersedes, *merged})),
+        "reasons": tuple(sorted(standing.reasons)),
+        "supersedes": tuple(sorted(standing.supersedes)),
         "superseded_by": standing.superseded_by,
         "conflicts": standing.conflicts,
-        "run": "none",
+        "run": as_of.run,
         "tokens": tokens,
         "review": review,
     }
@@ -181,7 +135,7 @@ class JudgementContext:
     policy: AdmissionPolicy = field(default_factory=AdmissionPolicy)
     reviews: Mapping[str, Review] = field(default_factory=dict)
     """By the id of a record, or one it once had."""
-    counter: LineCounter | None = None
+    counter: Counter | None = None
     """Counts the line of each record; None: nothing is counted."""
     run: str = "none"
     """That writes them."""
@@ -189,3 +143,7 @@ class JudgementContext:
     @property
     def now_seconds(self) -> float | None:
         return None if self.now is None else instant(self.now)
+
+
+PLAIN = JudgementContext()
+"""At no time, under the default policy, with no review."""

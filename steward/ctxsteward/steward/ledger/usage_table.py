@@ -1,41 +1,24 @@
-"""How much use each record was: a side table of a ledger, a pure function of the batches that were finished.
+"""How much use each record was: a pure function of the batches that were finished.
 
 A batch tells what became of the records that each of its sessions was shown (`harvest.batches.SessionUse`). A session
 counts once, by its newest reading; of two readings of one revision, by the one that tells of more records. It counts
-until it, or anybody who spoke in it, is forgotten. Totals are kept up to date as sessions come. The table holds ids,
-addresses and numbers only.
+until it, or anybody who spoke in it, is forgotten. The table keeps what each batch says, so that a batch is read once;
+sums are made anew. It holds ids, addresses and numbers only.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 
 from ctxsteward.schemas.recommendation import Slot
 
-from ..harvest.batches import BatchResult, SessionUse
+from ..harvest.batches import BatchResult, SessionUse, newest
 from ..harvest.usage import FATES, RecordUse, WatchedRecord, sum_uses
 from ..reconcile.draft import Draft
 from .database import LedgerDatabase
 from .reconciliation import Reconciliation
-
-_COLUMNS = ", ".join(RecordUse._fields)
-_ADDING = ", ".join(f"{name} = {name} + excluded.{name}" for name in RecordUse._fields)
-_ADD = (
-    f"INSERT INTO used (record, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (record) DO UPDATE SET {_ADDING}"
-)
-
-
-class FinishedBatches(Protocol):
-    """Batches that came to their end."""
-
-    def addresses(self) -> Iterable[str]:
-        """Of all of them."""
-
-    def read(self, address: str) -> BatchResult:
-        """What became of one."""
 
 
 class UsageTable:
@@ -44,54 +27,49 @@ class UsageTable:
     def __init__(self, database: LedgerDatabase, reconciled: Callable[[], Reconciliation]) -> None:
         self._db, self._reconciled = database, reconciled
 
-    def catch_up(self, batches: FinishedBatches, forgotten: Set[str] = frozenset()) -> int:
-        """Count what is not counted yet; how many batches that were. `forgotten`: addresses of subjects."""
+    def catch_up(
+        self, addresses: Iterable[str], read: Callable[[str], BatchResult], forgotten: Set[str] = frozenset()
+    ) -> int:
+        """Read finished batches that were not read yet; how many. `forgotten`: addresses of subjects."""
         self.withdraw(forgotten)
-        todo = sorted(set(batches.addresses()) - {row[0] for row in self._db.rows("SELECT batch FROM counted")})
+        todo = sorted(set(addresses) - {row[0] for row in self._db.rows("SELECT address FROM batches")})
         for address in todo:
-            self.add(address, (use for use in batches.read(address).uses if forgotten.isdisjoint(use.rests)))
+            with self._db.writing():
+                self._keep(address, read(address).uses, forgotten)
         return len(todo)
-
-    def add(self, batch: str, uses: Iterable[SessionUse]) -> None:
-        """Count the sessions of one batch."""
-        with self._db.writing():
-            if self._db.run("INSERT OR IGNORE INTO counted VALUES (?)", batch):
-                for use in uses:
-                    self._count(use)
-
-    def _count(self, use: SessionUse) -> None:
-        told = json.dumps(use.fates, sort_keys=True)
-        rows = self._db.rows("SELECT revision, fates FROM uses WHERE reading = ?", use.reading)
-        if rows and _rank(*rows[0]) >= _rank(use.revision, told):
-            return
-        self._take_back(use.reading)
-        self._db.run("INSERT INTO uses VALUES (?, ?, ?)", use.reading, use.revision, told)
-        self._db.many("INSERT INTO rests VALUES (?, ?)", [(use.reading, subject) for subject in sorted(set(use.rests))])
-        self._db.many(_ADD, [(record, *hit) for record, hit in sorted(_hits(use.fates).items())])
 
     def withdraw(self, subjects: Collection[str]) -> None:
         """Take out the sessions that rest on one of these."""
+        gone = frozenset(subjects)
         with self._db.writing():
-            rows = self._db.among("SELECT reading FROM rests WHERE subject IN (…)", sorted(subjects))
-            for reading in sorted({row[0] for row in rows}):
-                self._take_back(reading)
+            for address, uses in self._read() if gone else ():
+                if not all(gone.isdisjoint(use.rests) for use in uses):
+                    self._keep(address, uses, gone)
 
-    def _take_back(self, reading: str) -> None:
-        """Count a session no more."""
-        for (told,) in self._db.rows("SELECT fates FROM uses WHERE reading = ?", reading):
-            hits = sorted(_hits(json.loads(told)).items())
-            self._db.many(_ADD, [(record, *(-count for count in hit)) for record, hit in hits])
-            self._db.many("DELETE FROM used WHERE record = ? AND shown = 0", [(record,) for record, _ in hits])
-        self._db.run("DELETE FROM uses WHERE reading = ?", reading)
-        self._db.run("DELETE FROM rests WHERE reading = ?", reading)
+    def _keep(self, address: str, uses: Iterable[SessionUse], gone: Set[str]) -> None:
+        told = [(use.reading, use.revision, use.fates, use.rests) for use in uses if gone.isdisjoint(use.rests)]
+        self._db.run("INSERT OR REPLACE INTO batches VALUES (?, ?)", address, json.dumps(told))
+
+    def _read(self) -> Iterator[tuple[str, list[SessionUse]]]:
+        for address, told in self._db.rows("SELECT address, uses FROM batches"):
+            yield address, [SessionUse(*row) for row in json.loads(told)]
+
+    def by_shown_id(self) -> dict[str, RecordUse]:
+        """By the id under which a record was shown; a fate of a later program says only that it was shown."""
+        hits: dict[str, list[RecordUse]] = defaultdict(list)
+        for use in newest(use for _, uses in self._read() for use in uses):
+            for fate, ids in use.fates.items():
+                for id_ in ids:
+                    hits[id_].append(FATES.get(fate, FATES["untold"]))
+        return {id_: sum_uses(rows) for id_, rows in sorted(hits.items())}
 
     def of_records(self) -> dict[str, RecordUse]:
         """By the id that a record has now: the sum over all ids that it was shown under."""
         found = self._reconciled()
         uses: dict[str, list[RecordUse]] = defaultdict(list)
-        for name, *counts in self._db.rows(f"SELECT record, {_COLUMNS} FROM used"):
-            if counts[0] and (draft := found.draft(name)) is not None:
-                uses[draft.id].append(RecordUse(*counts))
+        for name, use in self.by_shown_id().items():
+            if (draft := found.draft(name)) is not None:
+                uses[draft.id].append(use)
         return {id_: sum_uses(rows) for id_, rows in sorted(uses.items())}
 
     def watched(self, ids: Collection[str]) -> tuple[WatchedRecord, ...]:
@@ -115,13 +93,3 @@ class UsageTable:
             )
             for draft, shown in ((drafts[id_], names[id_]) for id_ in sorted(drafts))
         )
-
-
-def _hits(fates: Mapping[str, Sequence[str]]) -> dict[str, RecordUse]:
-    """Rows of one session; a fate that only a later program knows says no more than that a record was shown."""
-    rows = [(id_, FATES.get(fate, FATES["untold"])) for fate, ids in fates.items() for id_ in ids]
-    return {id_: sum_uses(hit for other, hit in rows if other == id_) for id_, _ in rows}
-
-
-def _rank(revision: int, told: str) -> tuple[int, int, str]:
-    return revision, sum(map(len, json.loads(told).values())), told

@@ -296,11 +296,11 @@ class IndexedObservation:
             ts=ts,
             sensitivity=observation.sensitivity,
             is_single=observation.slot.cardinality == "one",
-            is_shown=bool(self.shown),
             is_confirmed=any(place.relation == "confirms" for place in observation.places),
             is_denied=not KINDS[observation.kind].is_template
             and any(place.relation == "contradicts" for place in observation.places),
             run=observation.run or "",
+            shown="\n".join(sorted(self.shown)),
         )
 
 
@@ -329,14 +329,18 @@ class ObservationBrief(NamedTuple):
     sensitivity: str
     is_single: bool
     """Its slot holds one value."""
-    is_shown: bool
-    """Whether its session was shown any records."""
     is_confirmed: bool
     """Whether an internal tool's answer in its session says the same."""
     is_denied: bool
     """Whether one says otherwise."""
     run: str = ""
     """The task of its run, and what the run had done by then (`Observation.run`); empty: not told."""
+    shown: str = ""
+    """Ids of the records that its session was shown, a line each."""
+
+    @property
+    def shown_ids(self) -> frozenset[str]:
+        return frozenset(self.shown.split("\n")) if self.shown else frozenset()
 
     @property
     def is_said(self) -> bool:

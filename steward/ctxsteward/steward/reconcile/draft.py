@@ -78,8 +78,6 @@ class ClaimSupport:
     """Of what tools show: tasks in whose runs they did."""
     alike: bool = False
     """People mean it alike, in words of their own that do not say the very same."""
-    asked: int = 0
-    """Of these, tasks whose own calls had asked for what is missing, or whose tool is an internal one."""
 
 
 def supporting(
@@ -97,7 +95,8 @@ def supporting(
 
 def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool = False) -> ClaimSupport:
     """What stands behind a claim that these support; `advice`: the words of a fix."""
-    tasks = _tasks(seen)
+    shown = [one for one in seen if KINDS[one.kind].gate == "seen"]
+    labels = same_tasks((one.id, parse_run_key(one.run)) for one in shown)  # runs without a task are of one
     said = [one for one in seen if one.is_said]
     worked = [one for one in seen if one.strength == "recovered"]
     return ClaimSupport(
@@ -115,16 +114,8 @@ def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool
         obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
         from_tool=all(one.is_told_by_tool for one in seen),
         alike=alike or all(one.is_own_words for one in seen),
-        tasks=len({task for task, _ in tasks}),
-        asked=len({task for task, one in tasks if one.strength == "strict"}),
+        tasks=len({labels[one.id] for one in shown}),
     )
-
-
-def _tasks(seen: Collection[ObservationBrief]) -> list[tuple[str, ObservationBrief]]:
-    """Observations that tools alone count for, each with its task; all of whom nobody says a task are of one."""
-    shown = [one for one in seen if KINDS[one.kind].gate == "seen"]
-    labels = same_tasks((one.id, parse_run_key(one.run)) for one in shown)
-    return [(labels[one.id], one) for one in shown]
 
 
 def wilson_lower95(confirming: int, contradicting: int) -> float:

@@ -192,7 +192,9 @@ def alike(one: ClaimFeatures, other: ClaimFeatures) -> bool:
         return True
     if one.values != other.values or one.limits != other.limits:
         return False
-    if not (one.contrasts <= other.content and other.contrasts <= one.content) or not _share_enough(one, other):
+    if not (one.contrasts <= other.content and other.contrasts <= one.content) or not (
+        same_words(one, other) >= MOST or _misspelled(one, other)
+    ):
         return False
     if _rivals(one, other) or _different_names(one, other):
         return False
@@ -228,10 +230,6 @@ def shares_telling_word(one: ClaimFeatures, other: ClaimFeatures) -> bool:
     if shared - characters:
         return True
     return 4 * len(characters) >= min(len(one.content), len(other.content)) > 0
-
-
-def _share_enough(one: ClaimFeatures, other: ClaimFeatures) -> bool:
-    return same_words(one, other) >= MOST or _misspelled(one, other)
 
 
 def _misspelled(one: ClaimFeatures, other: ClaimFeatures) -> bool:

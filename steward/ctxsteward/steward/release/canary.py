@@ -33,7 +33,7 @@ from ctxsteward.envelope import Store
 from ctxsteward.schemas import InputError
 from ctxsteward.store.profiles.versions import Version
 
-from ..harvest.batches import BatchRecords, SessionUse
+from ..harvest.batches import BatchRecords, SessionUse, newest
 from ..night.chain import Night
 from ..settings import CanaryLimits, NightSettings
 from .approvals import Approvals
@@ -201,14 +201,6 @@ def arms_of(
     uses = newest(use for one in read for use in one if forgotten.isdisjoint(use.rests))
     champion, challenger = (arm_of(uses, number) for number in versions)
     return champion, challenger
-
-
-def newest(uses: Iterable[SessionUse]) -> list[SessionUse]:
-    """Each session once, by its newest reading, of two by the one that tells more; the same for any order."""
-    found: dict[str, SessionUse] = {}
-    for use in sorted(uses, key=lambda use: (use.revision, sum(map(len, use.fates.values())), repr(use))):
-        found[use.reading] = use
-    return [found[reading] for reading in sorted(found)]
 
 
 def arm_of(uses: Sequence[SessionUse], version: int) -> CanaryArm:

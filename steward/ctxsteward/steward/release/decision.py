@@ -36,7 +36,7 @@ from ..settings import NightSettings
 from .approvals import Approvals
 from .assignment import keeping, running, started
 from .canary import arms_of, decide, settle
-from .promotion import Promotion, PromotionCodec, assess, promote
+from .promotion import Promotion, assess, promote
 from .record_reviews import reviews_of
 from .slice import MetaSliceBuilder, line_counter
 
@@ -119,16 +119,10 @@ class Decisions:
         """Champion and challenger on the same frozen cases."""
         base = drift.champion or 0
         champion = self._versions.at(base).profile if base else None
-        return self._frozen(frozenset(drift.touched), admitted, base)(champion, challenger)
+        return self._frozen(frozenset(drift.touched), admitted)(champion, challenger)
 
-    def _frozen(self, reviewed: frozenset[str], admitted: AdmittedRecords, *versions: int) -> EvalGate:
-        """The frozen suite; replays that stand beside these versions are not made again."""
-        kept = [PromotionCodec(self._store, self._versions).known(number) for number in versions if number]
-        found = configured(
-            self._settings.gate,
-            self._held(admitted.active),
-            known=lambda key: next(filter(None, (known(key) for known in kept)), None),
-        )
+    def _frozen(self, reviewed: frozenset[str], admitted: AdmittedRecords) -> EvalGate:
+        found = configured(self._settings.gate, self._held(admitted.active))
         return with_suites(self._settings.gate, replace(found, reviewed=reviewed))
 
     def _held(self, active: Iterable[MetaRecommendation]) -> Iterator[HeldOutRequest]:
@@ -228,7 +222,7 @@ class Decisions:
     def _fallen(self, champion: int, head: Version, admitted: AdmittedRecords) -> tuple[str, ...]:
         """Guards that have fallen since: of tonight's suite, replayed with both versions."""
         promotion = next(iter(self._versions.told(head.number))).promotion or {}
-        gate = self._frozen(frozenset(promotion.get("touched", ())), admitted, champion, head.number)
+        gate = self._frozen(frozenset(promotion.get("touched", ())), admitted)
         return gate(self._versions.at(champion).profile, head.profile).failed
 
     def _why_left_out(self, admitted: AdmittedRecords) -> Iterator[str]:
@@ -247,8 +241,6 @@ class Decisions:
         changes: tuple[str, ...] = (),
         waiting: int = 0,
     ) -> PromotionResult:
-        if outcome in ("promoted", "canary", "unchanged"):
-            self._ledger.publish(admitted.active)
         return PromotionResult(
             outcome=outcome,
             version=head.number if head else None,

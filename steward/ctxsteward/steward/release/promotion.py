@@ -24,15 +24,11 @@ Source: the state design (committing governed state); RFC 6902.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ctxsteward.envelope import Store
-from ctxsteward.schemas import Erased
-from ctxsteward.schemas.errors import ObjectMissing
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, instant
 from ctxsteward.schemas.profile_changes import DriftLimits, DriftReport
 from ctxsteward.schemas.publish import validate
@@ -46,13 +42,12 @@ from ..admission import DAY_SECONDS
 from ..drift.report import CumulativeBase, difference, keyed, report, without_text
 from ..gate.port import GateReport
 from ..gate.settings import GateSettings, configured
-from ..gate.suite import KnownReplay, no_known_replay
 from .approvals import Approval, ApprovalRequest, Approvals, people_needed
 from .rollbacks import STATED, RolledBackChanges, content, taken_back
 
 
 class PromotionCodec:
-    """Writes what a promotion rests on, beside its version and in the vault; reads a replay back from there."""
+    """Writes what a promotion rests on, beside its version and in the vault."""
 
     def __init__(self, store: Store, versions: ProfileVersions) -> None:
         self._vault = store.vault(versions.tenant)
@@ -76,7 +71,7 @@ class PromotionCodec:
         ids = {record.id: self._address(record) for record in (*(champion.meta if champion else ()), *challenger.meta)}
         kept = {
             "drift": without_text(drift, lambda id: ids.get(id, "")).model_dump(mode="json"),
-            "gate": gate.document() | {"replay": self._replay(gate.replay)},
+            "gate": gate.document(),
             "patch": {"patch": list(difference(old, new)), "inverse": list(difference(new, old))},
         }
         validate("drift_report", kept["drift"], f"{self._profile}: commit {commit_id}")
@@ -84,35 +79,6 @@ class PromotionCodec:
         rests_on |= {name: self._kept(subject, name, canonical(value)) for name, value in kept.items()}
         rests_on["approvals"] = [{"who": each.who, "when": each.when, "link": each.link} for each in agreed]
         return rests_on | ({"canary": dict(canary)} if canary else {})
-
-    def known(self, version: int) -> KnownReplay:
-        """The replay of what a version says, as the gate measured it before the commit."""
-
-        def find(key: str) -> Mapping[str, dict[str, float]] | None:
-            change = next(iter(self._versions.told(version)))
-            while change.promotion is None and change.entry.restores is not None:
-                change = next(iter(self._versions.told(change.entry.restores)))
-            kept = self._content((change.promotion or {}).get("gate"))
-            if not key or kept is None or kept.get("replay") != self._replay(key):
-                return None
-            measured: dict[str, dict[str, float]] = {}
-            for case, guard, _, challenger in kept["pairs"]:
-                measured.setdefault(case, {})[guard] = challenger
-            return measured
-
-        return find
-
-    def _content(self, kept: Mapping[str, str] | None) -> dict[str, Any] | None:
-        if kept is None:
-            return None
-        with suppress(Erased, ObjectMissing):
-            found: dict[str, Any] = json.loads(self._vault.get(kept["blob"]))
-            return found
-        return None
-
-    def _replay(self, key: str) -> str | None:
-        """The name of a replay in the store: an address, because a plain digest of short texts could be guessed."""
-        return address_of(self._key, self._profile, "replay", key.encode()) if key else None
 
     def _kept(self, subject: str, kind: str, data: bytes) -> dict[str, str]:
         blob = self._vault.put(subject, kind, data)
@@ -182,8 +148,7 @@ def judge(
     """Drift report and replay of a challenger of version `parent` (0: of none), as `promote` and `stage` take them."""
     versions = store.profiles(profile_name, tenant=tenant)
     drift = assess(versions, challenger, parent=parent, when=when, limits=limits)
-    known = PromotionCodec(store, versions).known(parent) if parent else no_known_replay
-    replay = replace(configured(gate, known=known), reviewed=frozenset(drift.touched))
+    replay = replace(configured(gate), reviewed=frozenset(drift.touched))
     return drift, replay(versions.at(parent).profile if parent else None, challenger)
 
 

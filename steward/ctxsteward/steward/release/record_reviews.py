@@ -5,7 +5,6 @@
       {"kind": "record", "verdict": "reject", …, "names": [id], "stood_on": [kind of evidence]}
       {"kind": "edit", "record", "says", "text": {"blob", "key"}, "supports": [{"blob", "key"}], "who", "when", "note",
        "signature"}
-      {"kind": "later", "record", "night", "who", "when", "signature"}
 
 An approval is of a wording: `says` is an HMAC of kind, scope, slot, text and value, so that it does not hold for
 whatever the record comes to say later. A rejection holds for the record's id and all `names` of its claim; the kinds of
@@ -16,7 +15,7 @@ An edit gives a record other words, which keep its sources. Whoever wrote them i
 them, and until then the record waits. They end with a rejection or the next edit. They lie in the vault with what
 stands behind the record, and go with it. No word of the record is in the chain.
 
-*Later* puts a question off to the next night, or to the next day where that is sooner.
+Earlier versions also wrote ``{"kind": "later", …}``, which put a question off for a day; it decides nothing.
 
 How many must approve (`Needed`): one; two different people where the record contradicts a locked entry of the profile
 in force, because no slice would ask about that entry. A person who said what the record claims is its author and never
@@ -74,19 +73,6 @@ class RecordRejection(NamedTuple):
     note: str
     stood_on: tuple[EvidenceKind, ...] | None
     """The kinds of evidence that it had then; None: nobody noted them."""
-
-
-class Postponement(NamedTuple):
-    """Somebody will answer later."""
-
-    who: str
-    when: str
-    night: str
-    """Date of the newest night then."""
-
-    def holds(self, night: str, today: str) -> bool:
-        """Whether the question is put off still, after this night and on this day (ISO 8601 dates)."""
-        return night <= self.night and today <= self.when[:10]
 
 
 class RecordReviews(SignedLog):
@@ -172,15 +158,6 @@ class RecordReviews(SignedLog):
         self.append(body)
         return _edit(body, edited.text)
 
-    def put_off(
-        self, record: MetaRecommendation, by: str | Signer, *, when: str, night: str, who: str | None = None
-    ) -> Postponement:
-        """Ask again later: after the night of this date, or on another day."""
-        name, signer = self.reviewer(by, who)
-        body: Body = {"record": record.id, "night": night, "who": name, "when": when}
-        self.append(self.signed({"schema_version": WHOLE_BODY, "kind": "later", **body}, signer))
-        return Postponement(name, when, night)
-
     def says(self, record: MetaRecommendation) -> str:
         """The address of what a record says, and to whom."""
         said = record.model_dump(mode="json", include={"kind", "scope", "slot", "text", "value", "unit", "polarity"})
@@ -213,11 +190,6 @@ class RecordReviews(SignedLog):
                     refused = RecordRejection(body["who"], body["when"], body["note"], stood_on)
                     found |= dict.fromkeys(names, refused)
         return found
-
-    def postponed(self) -> dict[str, Postponement]:
-        """The newest postponement of each record."""
-        bodies = (body for _, body in self.links() if body["kind"] == "later" and self.is_by_reviewer(body))
-        return {body["record"]: Postponement(body["who"], body["when"], body["night"]) for body in bodies}
 
     def _decisions(self) -> Iterator[tuple[list[str], list[Body]]]:
         """Claim by claim its names, and what reviewers decided of it, the oldest first."""

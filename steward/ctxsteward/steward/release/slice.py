@@ -441,7 +441,7 @@ class MetaSliceBuilder:
         """What use each record was, over all finished batches, without sessions of people who were forgotten."""
         settings = self._settings
         batches = BatchRecords(self._store, settings.tenant, settings.profile, extractor="")
-        self._ledger.uses.catch_up(batches, frozenset(self._vault.erased()))
+        self._ledger.uses.catch_up(batches.addresses(), batches.read, frozenset(self._vault.erased()))
         return self._ledger.uses.of_records()
 
     def is_out(self, record: MetaRecord) -> bool:

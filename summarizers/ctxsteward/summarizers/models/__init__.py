@@ -1,4 +1,4 @@
-"""Models in the loop: adapters, limits on what they use, summaries whose every bullet is held against its sources."""
+"""Summaries by a model: adapters, limits on their use, and the check of every bullet against its sources."""
 
 from .by_model import ModelSummarizer
 from .calls import CallLimits, GovernedModel, SpendingLedger, SpendingStopped

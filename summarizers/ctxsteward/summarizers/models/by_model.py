@@ -1,21 +1,21 @@
-"""`ModelSummarizer`: a model says what matters, code shows it in the words of who said it, and the rest is extractive.
+"""`ModelSummarizer`: a model selects the sentences to keep, code quotes them, and the rest is extractive.
 
     summarizer = ModelSummarizer(GovernedModel(OpenAIModel("gpt-4o-mini")))
     EnvelopeBuilder(model="gpt-4o", summarizer=summarizer)            # waits for the model: for batches and tests
-    EnvelopeBuilder(model="gpt-4o", ahead=summarizer)                 # beside the session, never in its way
+    EnvelopeBuilder(model="gpt-4o", ahead=summarizer)                 # in the background, delays no call
     EnvelopeBuilder(model="gpt-4o", summarizer="structured", ahead=ModelSummarizer(model, sections=True))
 
-With `sections` (for agent runs) each bullet says, too, where it stands: in one of the seven sections of a handoff,
-under which the window shows it. Of what is wanted, settled or open, code looks at who said it (`in_sections`). New
-lines of where the work stands take the place of the model's earlier ones.
+With `sections` (for agent runs) each bullet also has one of the seven sections of a handoff, under which the window
+shows it. For wishes, decisions and open items, code checks the speaker (`in_sections`). New lines about the state of
+the work replace the earlier ones.
 
-The extractive summary is always made first: it decides which standing bullets are superseded, and stands in wherever
-the model fails. Sources are split between tool groups into parts of at most `max_input_tokens`; each part is asked for
-once, and once more where the answer cannot be read. Parts are joined by code. Only originals go to a model, never
-bullets of its own as text to be shortened again.
+The extractive summary is always made first: it decides which standing bullets are superseded, and it is the fallback
+if the model fails. Sources are split between tool groups into parts of at most `max_input_tokens`. Each part is one
+call, and a second one if the answer cannot be read. Code joins the parts. Only originals go to a model, never its own
+bullets as text to shorten again.
 
-`Summary.origin` says what of it the model wrote, what was refused and why, and where it fell back. Nothing that a model
-or its server does raises: whatever fails is told there.
+`Summary.origin` reports how many lines the model selected, which were refused and why, and each fallback. No fault of a
+model or its server raises; the origin reports it.
 """
 
 from __future__ import annotations
@@ -60,15 +60,15 @@ from .prompts import SLOTS, PromptFile, PromptFolder, marked
 
 MAX_REPLY_CHARS = 200_000
 MAX_PARTS = 12
-"""A longer history keeps its extractive bullets for the oldest parts."""
+"""For the oldest parts of a longer history, the extractive bullets remain."""
 BEGINNING_CHARS = 40
-"""Of a message, where it is only pointed at."""
+"""Characters of a message that the prompt repeats if the model has already read it."""
 MODEL_WORTH = 45.0
-"""At least, of what a model points at: less than rules and what replaces something, more than most facts."""
+"""Least worth of a line that a model selects: less than rules and replacements, more than most facts."""
 
 
 class UnusableReply(Exception):
-    """Why a reply is no answer, in words of ours: nothing that a model wrote."""
+    """Reason why a reply is not usable, without any text of the model."""
 
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -76,7 +76,7 @@ _STATUS = re.compile(r"\bHTTP (\d{3})\b")
 
 
 def fall_back(error: Exception) -> str:
-    """Of what went wrong, its kind, and the HTTP status: what a model or its server wrote may be anybody's words."""
+    """Return the kind of an error and its HTTP status, without its text, which anybody may have written."""
     if isinstance(error, UnusableReply):
         return "answer not usable"
     if not isinstance(error, ModelUnavailable):
@@ -87,13 +87,13 @@ def fall_back(error: Exception) -> str:
 
 
 class SectionedBullet(DraftBullet):
-    """As a model writes it where bullets stand in sections."""
+    """One bullet of a model's reply, with its section."""
 
     section: HandoffSection
 
 
 class SectionedBullets(DraftBullets):
-    """A model's reply, then."""
+    """A model's reply as a list of bullets with sections."""
 
     bullets: Annotated[list[SectionedBullet], Field(max_length=200)]  # type: ignore[assignment]  # each is a draft
 
@@ -103,7 +103,7 @@ class ReplyTally:
     """Counts of a model's replies, for the origin of a summary or handoff."""
 
     grounded: set[str] = field(default_factory=set)
-    """Texts of bullets."""
+    """Texts of the bullets that match an original."""
     refused: Counter[str] = field(default_factory=Counter)
     fell_back: list[str] = field(default_factory=list)
     calls: int = 0
@@ -114,7 +114,7 @@ class ReplyTally:
             self.usage = self.usage.plus(usage)
 
     def held(self, draft: DraftBullet, given: Mapping[str, GroundingText]) -> tuple[HeldLine, ...]:
-        """What is shown for a line that a model wrote; a line that does not hold is counted."""
+        """Return the lines to show for a model's line. A line that matches no original is counted as refused."""
         found = held(draft, given)
         if found.fault is not None:
             self.refused[found.fault] += 1
@@ -123,7 +123,7 @@ class ReplyTally:
         return found.lines
 
     def origin(self, model: GovernedModel, prompt: PromptFile, grounded: int) -> SummaryOrigin:
-        """Count lines that hold, refused lines, and lines that the rules replaced."""
+        """Return the origin with all counts of this tally."""
         return SummaryOrigin(
             model=model.name,
             template=prompt.label,
@@ -137,7 +137,7 @@ class ReplyTally:
 
 
 class ModelSummarizer:
-    """A `Summarizer`."""
+    """A `Summarizer` that lets a model select the sentences to keep."""
 
     __name__ = "model"
 
@@ -159,13 +159,13 @@ class ModelSummarizer:
         self._max_input_tokens, self._deadline = max_input_tokens, deadline_seconds
 
     def charged(self, **accounts: str | None) -> ModelSummarizer:
-        """The same, its calls counted on these accounts (`GovernedModel.charged`)."""
+        """Return the same summarizer with its calls charged to these accounts (`GovernedModel.charged`)."""
         other = object.__new__(ModelSummarizer)
         other.__dict__.update(self.__dict__, model=self.model.charged(**accounts))
         return other
 
     def __call__(self, source: SummarizerInput, *, budget_tokens: int, prefix: Wire | None = None) -> Summary:
-        """Summarize; with `prefix` (the request rendered last for the model's own provider), in one call behind it."""
+        """Summarize. `prefix` is the last request to the model's own provider; the only call is then appended to it."""
         plain = self._fallback(source, budget_tokens=budget_tokens)
         own, riding = ("run_sections", "prefix_sections") if self._sections else ("history_bullets", "prefix_bullets")
         prompt = self._prompts.get(own if prefix is None else riding)
@@ -180,8 +180,8 @@ class ModelSummarizer:
                     tally.grounded |= {bullet.text for bullet in own_bullets}
                     bullets += own_bullets
         except ImportError:
-            raise  # a package is missing: no fault of the model, and no call after this one would do better
-        except Exception as error:  # whatever a model, its SDK or a reply brings about: there is a summary
+            raise  # a package is missing: no fault of the model, and later calls would fail as well
+        except Exception as error:  # for any fault of a model, its SDK or a reply there is a summary
             tally.fell_back.append(fall_back(error))
         rows = joined(bullets, plain.bullets, source, budget_tokens)
         if self._sections:
@@ -207,7 +207,7 @@ class ModelSummarizer:
         prefix: Wire | None,
         tally: ReplyTally,
     ) -> Sequence[DraftBullet]:
-        """The model's bullets for a part; none where it gave no usable answer."""
+        """Return the model's bullets for a part, or none without a usable answer."""
         text = self._filled(prompt, part, source, budget_tokens)
         form = SectionedBullets if self._sections else DraftBullets
         request = ChatRequest(
@@ -227,11 +227,11 @@ class ModelSummarizer:
     def _filled(
         self, prompt: PromptFile, part: Sequence[SourceMessage], source: SummarizerInput, budget_tokens: int
     ) -> str:
-        if "standing" not in SLOTS[prompt.name]:  # it rides: the model has read the messages
+        if "standing" not in SLOTS[prompt.name]:  # with a prefix the model has read the messages
             rows, mark = marked([i.ref, i.message.role, _beginning(i)] for i in part)
             return prompt.fill(budget_tokens=budget_tokens, messages=rows, mark=mark)
         room = self._max_input_tokens // 2
-        if _size(part, source) > self._max_input_tokens:  # one tool group: each of its messages gets a like share
+        if _size(part, source) > self._max_input_tokens:  # one tool group: its messages get equal shares
             room = min(room, self._max_input_tokens // len(part))
         standing = [{"told": bullet.text} for bullet in source.standing[-20:]]
         rows, mark = marked([*standing, *(_row(item, source, room) for item in part)])
@@ -240,29 +240,29 @@ class ModelSummarizer:
 
 
 def _bullet(line: HeldLine, draft: DraftBullet, plain: Sequence[Bullet]) -> Bullet:
-    kind = draft.kind if draft.kind not in RULES or "user" in line.roles else "fact"  # nobody but a user sets rules
+    kind = draft.kind if draft.kind not in RULES or "user" in line.roles else "fact"  # only users set rules
     section = section_of(draft.section, line, kind) if isinstance(draft, SectionedBullet) else None
     bullet = Bullet(text=line.text, citations=line.refs, kind=kind, value=MODEL_WORTH, section=section)
     rules = [one for one in plain if one.kind in RULES] if "user" in line.roles else []
     rule = next((one for one in rules if _is_said_by(bullet, one)), None)
-    if rule is not None:  # it stays as the rules found it
+    if rule is not None:  # the rule's own quote stays
         return rule if section is None else rule.model_copy(update={"section": section_of(section, line, rule.kind)})
     said = [one.value for one in plain if _is_said_by(one, bullet)]
     return bullet.model_copy(update={"value": max(MODEL_WORTH, *said)}) if said else bullet
 
 
 def _is_said_by(bullet: Bullet, other: Bullet) -> bool:
-    """Whether another bullet, of the same originals, says this one."""
+    """Return whether another bullet that cites the same originals says the same."""
     return not set(bullet.citations).isdisjoint(other.citations) and says(other.text, bullet)
 
 
 def output_tokens(budget_tokens: int) -> int:
-    """The longest reply for so many tokens of bullets: their text, and the JSON around it."""
+    """Return the tokens of the longest reply for this many tokens of bullets, with the JSON around them."""
     return budget_tokens * 3 // 2 + 150
 
 
 def asked_schema(refs: Sequence[str], *, sections: bool = False) -> Wire:
-    """The JSON Schema of an answer, for servers that hold a model to one: it can name no other reference."""
+    """Return the JSON Schema of an answer, with the given references only, for servers that enforce a schema."""
     placed: Wire = {"section": {"enum": list(get_args(HandoffSection))}} if sections else {}
     bullet: Wire = {
         "type": "object",
@@ -287,7 +287,7 @@ def asked_schema(refs: Sequence[str], *, sections: bool = False) -> Wire:
 def ask_twice(
     model: ChatModel, request: ChatRequest, prompts: PromptFolder, tally: ReplyTally, form: type[Form]
 ) -> Form:
-    """Ask; where the answer cannot be read ask once more, saying why. Raises `ModelUnavailable`, `UnusableReply`."""
+    """Call the model, and again with the fault if the answer is unreadable; raises like `reply` and `read_reply`."""
     tally.calls += 1
     reply = model.reply(request)
     tally.add(reply.usage)
@@ -304,7 +304,7 @@ def ask_twice(
 
 
 def read_reply(reply: ChatReply, form: type[Form]) -> Form:
-    """The value of a reply that is whole and nothing else; raises `UnusableReply`.
+    """Parse a reply that is one complete JSON object and nothing else; else raise `UnusableReply`.
 
     >>> read_reply(ChatReply(text='{"bullets": []} That is all.'), DraftBullets)
     Traceback (most recent call last):
@@ -318,7 +318,7 @@ def read_reply(reply: ChatReply, form: type[Form]) -> Form:
 
 
 def unfit(error: ValidationError) -> str:
-    """What of an object is not as asked for: the kind of error and our own names; none that a model made up."""
+    """Return the kind and place of an object's first error, with our field names and no key that a model made up."""
     first = error.errors(include_url=False, include_input=False)[0]
     ours = {*DraftBullets.model_fields, *SectionedBullet.model_fields, "lines"}
     where = ".".join(str(part) if isinstance(part, int) or part in ours else "…" for part in first["loc"])
@@ -326,7 +326,7 @@ def unfit(error: ValidationError) -> str:
 
 
 def whole_object(reply: ChatReply) -> object:
-    """The JSON value of a reply that is whole and nothing else; raises `UnusableReply`."""
+    """Return the JSON value of a reply that is one complete object and nothing else; else raise `UnusableReply`."""
     try:
         text = whole_text(reply)
     except InputError as error:
@@ -345,7 +345,7 @@ def whole_object(reply: ChatReply) -> object:
 def split_at_groups(
     messages: Sequence[SourceMessage], source: SummarizerInput, max_tokens: int
 ) -> Iterator[tuple[SourceMessage, ...]]:
-    """Parts of at most so many tokens, or of one tool group; a call and its results stay together."""
+    """Yield parts of at most `max_tokens`, or of one tool group. A call and its results stay together."""
     part: list[SourceMessage] = []
     size = 0
     for group in _groups(messages):
@@ -382,12 +382,12 @@ def _text(item: SourceMessage) -> str:
 
 
 def role_of(item: SourceMessage) -> str:
-    """Of a message; of tool results "tool", whoever carries them."""
+    """Return the role of a message; "tool" for tool results, whatever the role of their message."""
     return "tool" if item.message.tool_results else item.message.role
 
 
 def _row(item: SourceMessage, source: SummarizerInput, room_tokens: int) -> dict[str, str]:
-    """A message as the model reads it; a very long one loses its middle."""
+    """Return a message as the row that a model reads; a very long one loses its middle."""
     text = _text(item)
     tokens = source.count_tokens(text)
     if tokens > room_tokens:
@@ -397,7 +397,7 @@ def _row(item: SourceMessage, source: SummarizerInput, room_tokens: int) -> dict
 
 
 def row_of(item: SourceMessage, max_chars: int) -> dict[str, str]:
-    """A message as the model reads it, at most so many characters of it, without its middle."""
+    """Return a message as the row that a model reads, at most `max_chars` of it, without its middle."""
     text, half = _text(item), max_chars // 2
     if len(text) > max_chars:
         text = f"{text[:half]} [… {len(text) - max_chars} characters left out …] {text[-half:]}"
@@ -409,7 +409,7 @@ def _beginning(item: SourceMessage) -> str:
 
 
 def row_text(bullet: Bullet) -> str:
-    """A bullet as its tokens are counted here."""
+    """Return a bullet as the text whose tokens are counted here."""
     return f"- {bullet.text} {' '.join(bullet.citations)}\n"
 
 
@@ -419,11 +419,11 @@ def row_text(bullet: Bullet) -> str:
 def joined(
     written: Sequence[Bullet], plain: Sequence[Bullet], source: SummarizerInput, budget_tokens: int
 ) -> tuple[Bullet, ...]:
-    """Bullets of the model, and extractive ones that none of those says; within the budget, by worth.
+    """Join the model's bullets with the extractive ones that they do not repeat; within the budget, by worth.
 
-    What is a rule stays as the rules found it, whatever a model says of it.
+    A rule always stays in the extractive wording, whatever the model says about it.
     """
-    written = list({bullet.text: bullet for bullet in reversed(written)}.values())[::-1]  # what it says twice is once
+    written = list({bullet.text: bullet for bullet in reversed(written)}.values())[::-1]  # repeated text counts once
     there = {bullet.text for bullet in written}
     kept = [
         one
@@ -442,7 +442,7 @@ def joined(
 
 
 def _with_states(superseded: Sequence[int], rows: Sequence[Bullet], standing: Sequence[Bullet]) -> tuple[int, ...]:
-    """Where a line says how the work stands now, what was said of that before is over."""
+    """Add the standing bullets about the state of the work to `superseded` if one of the rows gives a new state."""
     if not any(bullet.section == "state" for bullet in rows):
         return tuple(superseded)
     earlier = {at for at, bullet in enumerate(standing) if bullet.section == "state" and bullet.kind not in RULES}

@@ -1,25 +1,25 @@
-"""`GovernedModel`: a model behind limits: retries bounded in number and in tokens, a pace, a brake, a ledger.
+"""`GovernedModel` puts a model behind limits: bounded retries, a rate, a spending limit, and a ledger.
 
     prices = {"gpt-4o-mini": ModelPrice(prompt=0.15, cached=0.075, output=0.6)}
     spending = SpendingLedger(prices, limits={"session": 0.02, "tenant": 5.0})    # dollars each may spend
     model = GovernedModel(OpenAIModel("gpt-4o-mini"), spending=spending)
     model.charged(tenant="acme", session="s-42").reply(request)
 
-A *task* is all that is asked to get one thing: the call, its retries, a repair. It may use twice (`task_factor`) the
-tokens of its first call as we count them before that is sent: its prompt and the longest reply that was asked for. That
-is the bound; what the reply then took is not what is doubled. An answer counts what its provider says, at least its
-prompt; a try that the provider may bill counts whole, whether it answered or not; one that it surely does not (429, no
-connection) counts nothing and is bounded by `tries` alone. A try waits longer each time, with jitter, or as long as the
-provider asks for (Retry-After), and never beyond the request's deadline. `FAILURES` tries in a row that failed, of
-whatever task, and the model is left alone for `rest_seconds`: a model that is down costs nobody its deadline again.
-What it refuses of one request (400, 401) says nothing about the others and is not counted.
+A *task* is all calls for one result: the first call, its retries, a repair. It may use `task_factor` times (by default
+twice) the tokens of its first call, as estimated before sending: the prompt and the longest reply requested, not the
+actual reply. An answer counts with its provider's numbers, and with its prompt at least. A try that the provider may
+bill counts in full, answered or not; a try that it surely does not bill (429, no connection) counts nothing, and only
+`tries` bounds it. The wait before a retry grows each time, with jitter, or is the provider's Retry-After; it never
+exceeds the request's deadline. After `FAILURES` failed tries in a row, of any tasks, the model gets no calls for
+`rest_seconds`, so that a model that is down does not cost every caller its deadline. An error about one request (400,
+401) says nothing about others and does not count.
 
-The brake is asked before each try: what an account has spent, and what the try may cost, stay within its limit. A limit
-on a model without a price would hold nothing, so it stops that model. What a call ends with, an interrupt and a
-cancelled task included, what was held for it is let go, and it is counted: as we estimated it, where the provider says
-nothing, or nothing that can be. Calls on no account are the process's.
+The ledger checks before each try that an account's spending and the most this try may cost stay within its limit. A
+limit on a model without a price could not be enforced, so it stops that model. When a call ends in any way, also by an
+interrupt or cancellation, its reservation is released and the call is counted; with our estimate if the provider
+gives no usage, or an impossible one. Calls without an account are charged to the process.
 
-Raises `ModelUnavailable`; `SpendingStopped` (one of it) where the brake is on.
+Raises `ModelUnavailable`, and its subclass `SpendingStopped` at a spending limit.
 
 Source: Retry-After, RFC 9110 section 10.2.3; retries are stamina's, with jittered exponential back-off.
 """
@@ -44,23 +44,23 @@ from ctxsteward.store.deadline import seconds_left, uncut
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-logging.getLogger("stamina").addHandler(logging.NullHandler())  # its retries are told where logging is set up
+logging.getLogger("stamina").addHandler(logging.NullHandler())  # shows retries only where logging is set up
 
 FAILURES = 5
 CHARS_PER_TOKEN = 3.0
-"""For prompts that nobody counted: rather too many tokens than too few."""
+"""For the estimate of prompts that were not counted: rather too many tokens than too few."""
 FRAME_TOKENS = 8
 AccountKind = Literal["tenant", "session", "night", "suite", "process"]
 UNCHARGED: Mapping[AccountKind, str] = {"process": "uncharged"}
-"""The account of calls that are on no other."""
+"""Account of calls without any other account."""
 
 
 class SpendingStopped(ModelUnavailable):
-    """An account has come to its limit: no model is asked for it any more."""
+    """An account has reached its limit, so no model is called for it any more."""
 
 
 class SpentRow(NamedTuple):
-    """What one account spent on one purpose with one model."""
+    """Spending of one account for one purpose with one model."""
 
     account: AccountKind
     name: str
@@ -73,9 +73,9 @@ class SpentRow(NamedTuple):
 
 
 class SpendingLedger:
-    """What models were asked and what it cost, by account, and the brake on it; safe with threads.
+    """Calls of models and their cost by account, with spending limits; thread-safe.
 
-    It counts what this process asked. `limits`: dollars that each account of a kind may spend.
+    It counts the calls of this process. `limits`: dollars that each account of a kind may spend.
     """
 
     def __init__(
@@ -88,15 +88,15 @@ class SpendingLedger:
         forking.renew_in_child(self)
 
     def forked(self) -> None:
-        """In a child: what is under way is the parent's."""
+        """Clear the reservations in a forked child, because the calls under way are the parent's."""
         self._held.clear()
 
     def price(self, model: str) -> ModelPrice:
-        """Of a model; nothing where none is known."""
+        """Return the price of a model; zero if none is known."""
         return self._prices.get(model, ModelPrice())
 
     def dollars(self, account: AccountKind, name: str) -> float:
-        """What an account has spent, what is under way counted at its most."""
+        """Return the dollars that an account has spent, with calls under way at their highest cost."""
         with self._lock:
             return self._dollars(account, name)
 
@@ -105,12 +105,12 @@ class SpendingLedger:
         return spent + self._held.get((account, name), 0.0)
 
     def rows(self) -> list[SpentRow]:
-        """All accounts, in their order."""
+        """Return the rows of all accounts, sorted."""
         with self._lock:
             return [SpentRow(*key, *row) for key, row in sorted(self._rows.items())]
 
     def hold(self, model: str, accounts: Mapping[AccountKind, str], dollars: float) -> None:
-        """Count a call that may cost so much as under way; `SpendingStopped` where that passes a limit."""
+        """Reserve the dollars that a call may cost; raise `SpendingStopped` if that passes a limit."""
         with self._lock:
             for kind, name in accounts.items():
                 spent, limit = self._dollars(kind, name), self._limits.get(kind)
@@ -124,7 +124,7 @@ class SpendingLedger:
                 self._held[account] = self._held.get(account, 0.0) + dollars
 
     def let_go(self, accounts: Mapping[AccountKind, str], dollars: float) -> None:
-        """A call that was held is no longer under way."""
+        """Release the reservation of a call."""
         with self._lock:
             for account in accounts.items():
                 self._held[account] = max(0.0, self._held.get(account, 0.0) - dollars)
@@ -132,7 +132,7 @@ class SpendingLedger:
     def add(
         self, accounts: Mapping[AccountKind, str], model: str, purpose: ModelPurpose, usage: TokenUsage, *, failed: bool
     ) -> float:
-        """Count a call; its dollars."""
+        """Count a call and return its dollars."""
         dollars = self.price(model).of(usage)
         with self._lock:
             for account, name in accounts.items():
@@ -144,11 +144,11 @@ class SpendingLedger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallLimits:
-    """How hard a model is asked."""
+    """Limits on the calls of one model."""
 
     tries: int = 4
     task_factor: float = 2.0
-    """Tokens of a task, in tokens of its first call."""
+    """Tokens that a task may use, as a multiple of its first call."""
     concurrent: int = 4
     tokens_per_minute: int | None = None
     first_wait_seconds: float = 0.5
@@ -158,7 +158,7 @@ class CallLimits:
 
 @dataclass(eq=False)
 class _SharedLimits:
-    """What all views of one governed model share."""
+    """State that all views of one governed model share."""
 
     limits: CallLimits
     slots: threading.BoundedSemaphore
@@ -166,18 +166,18 @@ class _SharedLimits:
     failures: int = 0
     rests_until: float = 0.0
     recent: deque[tuple[float, int]] = field(default_factory=deque)
-    """When and how many tokens were sent in the last minute."""
+    """Time and tokens of each call in the last minute."""
 
     def __post_init__(self) -> None:
         forking.renew_in_child(self)
 
     def forked(self) -> None:
-        """In a child: the calls that take slots are the parent's."""
+        """Free all slots in a forked child, because the calls in them are the parent's."""
         self.slots = threading.BoundedSemaphore(self.limits.concurrent)
 
 
 class ModelTask:
-    """The tokens of one task."""
+    """Tokens and tries of one task."""
 
     def __init__(self) -> None:
         self.allowed_tokens: float | None = None
@@ -186,7 +186,7 @@ class ModelTask:
 
 
 class GovernedModel:
-    """A `ChatModel` within limits; `charged` gives the same model on other accounts."""
+    """A `ChatModel` within limits. `charged` returns the same model for other accounts."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class GovernedModel:
         count_tokens: Callable[[str], int] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises ImportError without `stamina`, which the extras ``openai`` and ``anthropic`` bring."""
+        """Raises ImportError without `stamina`, which the extras ``openai`` and ``anthropic`` install."""
         _check_retries()
         self.model: ChatModel = model
         self.spending: SpendingLedger = spending or SpendingLedger()
@@ -223,7 +223,7 @@ class GovernedModel:
         night: str | None = None,
         suite: str | None = None,
     ) -> GovernedModel:
-        """The same model, its calls counted on these accounts too."""
+        """Return the same model with its calls charged to these accounts as well."""
         named: dict[AccountKind, str | None] = {
             "tenant": tenant,
             "session": session,
@@ -235,7 +235,7 @@ class GovernedModel:
         return other
 
     def task(self) -> GovernedModel:
-        """The same model, whose calls share the tokens of one task."""
+        """Return the same model with all its calls in one task."""
         other = self._view()
         other._task = ModelTask()
         return other
@@ -248,8 +248,8 @@ class GovernedModel:
     # -- asking -------------------------------------------------------------------------------------------------
 
     def reply(self, request: ChatRequest) -> ChatReply:
-        """Answer within the limits, and within what a build's deadline leaves."""
-        with uncut():  # cut off within, it would keep its slot, its hold on the spending, or a connection
+        """Answer within the limits and within the rest of a build's deadline."""
+        with uncut():  # an interruption inside would leave its slot, reservation or connection in use
             return self._reply(request)
 
     def _reply(self, request: ChatRequest) -> ChatReply:
@@ -310,7 +310,7 @@ class GovernedModel:
 
 
 def _check_retries() -> None:
-    """Import what retries, so that a missing package is known before the first call, and not taken for its failure."""
+    """Import stamina, so that a missing package is reported before the first call and not as a failure of the model."""
     try:
         import stamina  # noqa: F401
     except ImportError as error:
@@ -320,7 +320,7 @@ def _check_retries() -> None:
 
 
 class _ModelCall:
-    """One request on its way: what it may still use."""
+    """One request under way, with the time and tokens left for it."""
 
     def __init__(self, governed: GovernedModel, request: ChatRequest, task: ModelTask) -> None:
         self._governed, self._request, self._task = governed, request, task
@@ -348,11 +348,11 @@ class _ModelCall:
             raise ModelUnavailable(self._governed.name, "the deadline has passed", is_billed=False)
 
     def waits(self) -> dict[str, Any]:
-        """Of stamina's retries; how long each waits says `goes_on`."""
+        """Return the bounds of stamina's retries; `goes_on` gives the length of each wait."""
         return {"attempts": self._shared.limits.tries, "timeout": max(0.001, self.seconds_left())}
 
     def begin(self) -> ChatRequest:
-        """Before a try; raises what forbids it."""
+        """Prepare a try, or raise if a limit forbids it."""
         name, shared = self._governed.name, self._shared
         self.check_time()
         with shared.lock:
@@ -392,7 +392,7 @@ class _ModelCall:
         self._held = 0.0
 
     def done(self, reply: ChatReply) -> ChatReply:
-        """Behind a try that answered."""
+        """Record a try that answered."""
         self._let_go()
         with self._shared.lock:
             self._shared.failures = 0
@@ -404,10 +404,10 @@ class _ModelCall:
         return reply
 
     def failed(self, error: ModelUnavailable) -> ModelUnavailable:
-        """Behind a try that did not."""
+        """Record a try that failed."""
         self._let_go()
         with self._shared.lock:
-            self._shared.failures += error.is_passing or error.is_billed  # else it is about this request alone
+            self._shared.failures += error.is_passing or error.is_billed  # else the error is about this request alone
             if self._shared.failures >= FAILURES:
                 self._shared.failures = 0
                 self._shared.rests_until = self._clock() + self._shared.limits.rest_seconds
@@ -420,12 +420,12 @@ class _ModelCall:
         return error
 
     def broken(self, error: BaseException) -> None:
-        """Behind a try that ended in another way: an interrupt, a cancelled task, a bug of an SDK."""
-        is_billed = not isinstance(error, InputError)  # no SDK, no key: nothing was sent
+        """Record a try that ended in another way: an interrupt, a cancelled task, a bug of an SDK."""
+        is_billed = not isinstance(error, InputError)  # no SDK or no key, so nothing was sent
         self.failed(ModelUnavailable(self._governed.name, type(error).__name__, is_billed=is_billed))
 
     def goes_on(self, error: Exception) -> bool | float:
-        """Whether a try is worth making again, or when."""
+        """Return the seconds to wait before another try, or False for no further try."""
         if not isinstance(error, ModelUnavailable) or not error.is_passing or not self._has_tokens():
             return False
         self._tries += 1
@@ -442,7 +442,7 @@ def _estimate(text: str) -> int:
 
 
 def _sound(usage: TokenUsage, prompt_tokens: int, output_tokens: int) -> TokenUsage:
-    """What a provider says it used, within what can be; as estimated where it says nothing."""
+    """Return the provider's usage, limited to possible values; our estimate where it gives none."""
     prompt = usage.prompt_tokens or prompt_tokens
     cached = min(usage.cached_tokens, prompt)
     return TokenUsage(

@@ -1,7 +1,7 @@
-"""What a model's line points into: originals by speaker, and the words by which a line and a sentence compare.
+"""Originals by speaker, and the words by which a model's line is compared with their sentences.
 
 A line that a model wrote is never shown. `held_lines` shows the sentences of its sources that share most words with it.
-`says` tells whether a line already says what a bullet of the rules says, so that the bullet is not shown beside it.
+`says` reports whether a line already says the same as a bullet of the rules, so that the bullet is not shown as well.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ctxsteward.schemas.summary import LossKind, SourceMessage
 
 Speaker = Literal["user", "assistant", "tool"]
 Fault = Literal["cited", "words"]
-"""cited: a line cites none of the references that were given. words: it points at no sentence of what it cites."""
+"""cited: a line cites none of the given references. words: it matches no sentence of the originals that it cites."""
 
 SAYS_THE_SAME = 0.8
-"""Of an extractive bullet's content words."""
+"""Share of an extractive bullet's content words that a text must contain to say the same."""
 MIN_LIKENESS = 0.4
-"""Of two clauses, for their signs to be compared."""
+"""Least likeness of two clauses whose signs are compared."""
 MAX_BULLET_CHARS = 600
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ZH_FUNCTION = frozenset("的了是在和与也都就而及或之被把将给对从到于为以让使这那其个所则")
@@ -40,7 +40,7 @@ _STOP_STEMS = frozenset(map(term_stem, STOP)) | STOP
 
 
 class DraftBullet(FrozenModel):
-    """A bullet as a model writes it."""
+    """One bullet of a model's reply."""
 
     text: Annotated[StrictStr, Field(min_length=1, max_length=4 * MAX_BULLET_CHARS)]
     cites: Annotated[list[Annotated[StrictStr, Field(max_length=20)]], Field(max_length=50)]
@@ -49,25 +49,25 @@ class DraftBullet(FrozenModel):
 
 
 class DraftBullets(FrozenModel):
-    """A model's reply."""
+    """A model's reply as a list of bullets."""
 
     bullets: Annotated[list[DraftBullet], Field(max_length=200)]
 
 
 @dataclass(frozen=True, slots=True)
 class GroundingText:
-    """An original as a model's line points into it."""
+    """An original, prepared for comparison with a model's line."""
 
     speaker: Speaker
     role: str
-    """Of the message; of results "tool"."""
+    """Role of the message; "tool" for results."""
     text: str
     said: tuple[tuple[str, str], ...]
-    """What it is made of, as it was written: each text with the role whose words it is."""
+    """Parts of the original as written: (role that said it, text)."""
 
 
 def grounding_texts(messages: Sequence[SourceMessage]) -> dict[str, GroundingText]:
-    """Originals by reference; a message of tool results is the tool's, whoever carried it."""
+    """Return originals by reference. The speaker of tool results is "tool", whatever the role of their message."""
     return {item.ref: _read(item) for item in messages}
 
 
@@ -76,7 +76,7 @@ def _read(item: SourceMessage) -> GroundingText:
     results = [("tool", result.text) for result in message.tool_results]
     calls = [("assistant", f"{call.name} {call.arguments}") for call in message.tool_calls]
     said = [(str(message.role), message.text), *results, *calls]
-    speaker: Speaker = "user" if message.role == "user" and not results else "tool"  # a system message is nobody's wish
+    speaker: Speaker = "user" if message.role == "user" and not results else "tool"  # a system message is no wish
     return GroundingText(
         speaker="assistant" if message.role == "assistant" and not results else speaker,
         role="tool" if results else message.role,
@@ -86,20 +86,20 @@ def _read(item: SourceMessage) -> GroundingText:
 
 
 def spoken_words(text: str) -> frozenset[str]:
-    """Words of a text that say something by themselves, and the single characters of scripts without blanks."""
+    """Return the content words of a text, and the single characters of scripts without blanks."""
     content = frozenset(term for term in terms(text) if term not in _STOP_STEMS)
     return content | frozenset(_WIDE.findall(text)) - _ZH_FUNCTION
 
 
 def plain_words(text: str) -> frozenset[str]:
-    """Spoken words, without those for who talks to whom and that somebody asks or says."""
+    """Return the spoken words without those for speakers and for the acts of asking and saying."""
     for word in _ZH_TALK:
         text = text.replace(word, " ")
     return spoken_words(text) - _TALK
 
 
 def says(text: str, bullet: Bullet) -> bool:
-    """Whether a text says a bullet: its values, nearly all of its words, and for or against like it."""
+    """Return whether a text says the same as a bullet: its values and figures, nearly all its words, the same signs."""
     words, said = spoken_words(bullet.text), spoken_words(text)
     return (
         len(words & said) >= SAYS_THE_SAME * len(words)
@@ -111,7 +111,7 @@ def says(text: str, bullet: Bullet) -> bool:
 
 
 def _signs_hold(text: str, other: str) -> bool:
-    """Each clause is for or against as the other's clause that it is most like; of equals one that agrees will do."""
+    """Return whether each clause has the sign of the most similar clause in `other`; among equals, one must agree."""
     parts = [other[span.start : span.stop] for span in sentences(other)] or [other]
     known = [clause for part in parts for clause in clauses(part)]
     for clause in clauses(text):

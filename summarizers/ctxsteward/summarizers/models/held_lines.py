@@ -1,17 +1,16 @@
-"""`held`: what is shown for a line that a model wrote: what its originals say about it, in their own words.
+"""`held` shows a model's line as sentences of the originals it cites, in their own words.
 
-A model reads well and writes what nobody can check: of false lines made of a source's own words, rules find little more
-than half. So a model *points*. Its line says which sentences matter; shown are
-those sentences, each behind the name of who said it where that is no user. Nothing that a model writes is then shown at
-all: what it invents, turns round, dates wrongly or puts in another's mouth points at the sentence that says it right,
-or at nothing.
+A model reads well, but its text cannot be checked: of false lines composed of a source's own words, rules detect little
+more than half. So the model only *points*. Its line selects sentences of the originals, and these are shown, each after
+the name of its speaker unless that is a user. No text of a model is shown. An invention, a reversed statement, a wrong
+date or a wrong speaker therefore selects the sentence that says it right, or none.
 
-Taken are one or two sentences of the originals that a line cites: the one that shares most with it, rare words counting
-more, and another that says much of the rest; both are one line where they stand side by side, and else a line each.
-Before one that says little by itself ("45 days.", "It was approved."), or stands in a quotation that began before it,
-stands its neighbour, or the question that it answers. A long one keeps its first clause, those that share words with
-the line, and those that deny, bound or make conditions. A mark ("…") says where something is left out. Which sentence
-matters is the model's judgement, and that may be bad.
+A line selects one or two sentences of the originals that it cites: the one that shares most with it, weighted towards
+rare words, and one that covers much of the rest. Adjacent sentences are one line, others a line each. A sentence that
+says little by itself ("45 days.", "It was approved."), or is inside a quotation that began earlier, is shown after its
+neighbour or after the question that it answers. A long sentence keeps its first clause, clauses that share words with
+the line, and clauses with a negation, a bound or a condition. An ellipsis ("…") marks each omission. The choice of
+sentences is the model's judgement, and may be bad.
 
 Source: extractive rationales in place of abstractive ones, as in Lehman et al. 2019 and DeYoung et al. 2020 (ERASER).
 """
@@ -33,13 +32,13 @@ from ..bullets import ELLIPSIS, condensed, quote
 from .grounding import DraftBullet, Fault, GroundingText, Speaker, plain_words, spoken_words
 
 SHOWN_CHARS = 240
-"""Of a sentence; of a longer one clauses are left out. Scripts without blanks: five ninths."""
+"""Most characters of a sentence; a longer one loses clauses. Five ninths of it for scripts without blanks."""
 MIN_SHARED = 0.25
-"""Of a line's words by their weight, in the sentence it points at; of its other words, in a second one."""
+"""Least share of a line's words, by weight, in the sentence it selects; of the words left over, in a second one."""
 FEW_WORDS = 2
-"""Of a sentence that says little by itself."""
+"""Most content words of a sentence that says little by itself."""
 RULES: frozenset[LossKind] = frozenset(("constraint", "decision", "preference"))
-"""Kinds that are a user's."""
+"""Kinds that only a user can set."""
 _ENDS = ".!?。！？;；…\"'”’」』)"
 _LABELLED = re.compile(r"\s*(?:system|developer|user|assistant|tool|model|human|ai)\s?[:：]", re.IGNORECASE)
 _LEANS = re.compile(
@@ -47,7 +46,7 @@ _LEANS = re.compile(
     r"|[它这那他她是不否好])",
     re.IGNORECASE,
 )
-"""How a sentence begins that goes on with another."""
+"""Beginning of a sentence that continues another one."""
 _UNSEEN = re.compile(
     r"[§\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]+"
 )
@@ -61,43 +60,43 @@ _RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+(?:['’._/
 
 
 class HeldLine(NamedTuple):
-    """What is shown for a model's line."""
+    """One line shown for a model's line."""
 
     text: str
     refs: tuple[str, ...]
     roles: frozenset[str]
-    """Of those who said it."""
+    """Roles of its speakers."""
 
 
 class HeldLines(NamedTuple):
-    """Lines, in the order of the conversation, and what is wrong with the model's."""
+    """Lines in the order of the conversation, and the fault of the model's line."""
 
     lines: tuple[HeldLine, ...]
     fault: Fault | None = None
 
 
 class _ToldSentence(NamedTuple):
-    """A sentence as it was written."""
+    """A sentence as written."""
 
     role: str
-    """Whose words it is."""
+    """Role of its speaker."""
     text: str
     words: frozenset[str]
     leans: bool
-    """Whether it says little without what stands before it."""
+    """Whether it says little without the sentence before it."""
 
 
 class _Sentence(NamedTuple):
     ref: str
     order: int
-    """In all that is cited."""
+    """Index among the sentences of all cited originals."""
     told: _ToldSentence
 
 
 def held(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> HeldLines:
-    """What is shown for a draft; `sources` by reference, in the order of the conversation.
+    """Return the lines to show for a draft; `sources` by reference, in the order of the conversation.
 
-    Without lines where it cites nothing that it was given, or points at nothing.
+    There are no lines if the draft cites no given reference, or matches no sentence.
     """
     cites = set(draft.cites)
     cited = list(_numbered({ref: source for ref, source in sources.items() if ref in cites}))
@@ -116,7 +115,7 @@ def held(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> HeldLines:
     parts = [[*_before(one, cited, sources), one] for one in (first, second) if one is not None]
     parts.sort(key=lambda part: part[-1].order)
     if len(parts) == 2 and parts[0][-1].ref == parts[1][-1].ref and parts[1][-1].order == parts[0][-1].order + 1:
-        parts = [[*parts[0], parts[1][-1]]]  # side by side
+        parts = [[*parts[0], parts[1][-1]]]  # adjacent
     names = _names(sources)
     shown = [_shown(part, frozenset(weights), names) for part in parts]
     lines = tuple(line for line in shown if line is not None)
@@ -124,7 +123,7 @@ def held(draft: DraftBullet, sources: Mapping[str, GroundingText]) -> HeldLines:
 
 
 def section_of(section: HandoffSection, line: HeldLine, kind: LossKind) -> HandoffSection:
-    """What the user wants is the user's to say, and no state of the work; what a tool says is not settled, nor open."""
+    """Correct a section by its speakers: intent is the user's and is no state; tools alone decide and await nothing."""
     if section == "intent" and "user" not in line.roles:
         return "state"
     if section == "state" and kind in RULES and "user" in line.roles:
@@ -134,7 +133,7 @@ def section_of(section: HandoffSection, line: HeldLine, kind: LossKind) -> Hando
 
 
 def _nearest(cited: Sequence[_Sentence], weights: Mapping[str, float], said_by: Speaker) -> _Sentence | None:
-    """The sentence that has most of the words; of equals one of the speaker it names, then the shortest."""
+    """Return the sentence with most of the words; among equals one of the named speaker, then the shortest."""
     best: _Sentence | None = None
     most = (0.0, False, 0)
     least = max(MIN_SHARED * sum(weights.values()), 1e-6)
@@ -148,7 +147,7 @@ def _nearest(cited: Sequence[_Sentence], weights: Mapping[str, float], said_by: 
 
 
 def _before(one: _Sentence, cited: Sequence[_Sentence], sources: Mapping[str, GroundingText]) -> list[_Sentence]:
-    """What a sentence that says little by itself stands behind: its neighbour, or the question that it answers."""
+    """Return the sentence that one with little content needs before it: its neighbour, or the question it answers."""
     if not one.told.leans:
         return []
     here = [other for other in cited if other.ref == one.ref and other.order == one.order - 1]
@@ -170,7 +169,7 @@ def _shown(chosen: Sequence[_Sentence], wanted: frozenset[str], names: Mapping[s
             continue
         name = names.get(sentence.ref, "") if told.role == "user" else told.role
         if told.role == "user" and (_LABELLED.match(text) or (before and not name)):
-            name = "user"  # it reads like somebody else's label, or stands behind somebody else's words
+            name = "user"  # it begins like another's label, or follows another's words
         is_said = name == before or (told.role == "user" and bool(name) and text.startswith((f"{name}:", f"{name}：")))
         parts.append(text if is_said or not name else f"{name}: {text}")
         before = name
@@ -181,14 +180,14 @@ def _shown(chosen: Sequence[_Sentence], wanted: frozenset[str], names: Mapping[s
 
 
 def _names(sources: Mapping[str, GroundingText]) -> dict[str, str]:
-    """Of users' messages that begin with one, the name of who said it, where that is how most begin ("Ana: …")."""
+    """Return the names that begin users' messages ("Ana: …") by reference, if most messages begin with a name."""
     users = {ref: one.text for ref, one in sources.items() if one.role == "user"}
     found = {ref: match[1] for ref, text in users.items() if (match := _NAMED.match(text))}
     return found if len(set(found.values())) > 1 and 2 * len(found) >= len(users) else {}
 
 
 def _cut(text: str, wanted: frozenset[str]) -> str:
-    """A sentence on one line; a long one without clauses that share nothing with what is wanted and bind nothing."""
+    """Return a sentence on one line. A long one loses clauses without a wanted word, negation, bound or condition."""
     limit = SHOWN_CHARS if text.isascii() else SHOWN_CHARS * 5 // 9
     if len(text) > limit:
         shown = condensed(text, [SentenceSpan(0, 1), *_telling(text, wanted)], limit)
@@ -236,8 +235,8 @@ def _sentences(role: str, text: str) -> Iterator[_ToldSentence]:
 
 
 def _spans(text: str) -> Iterator[SentenceSpan]:
-    """Sentences with what marks them as quoted, undone or negative; what a semicolon parts is one as long as it is
-    brief."""
+    """Yield sentences, each with a mark before it that makes it a quote, a task or negative. Sentences separated by a
+    semicolon stay one while they are short."""
     before: SentenceSpan | None = None
     for span in sentences(text):
         start, since = span.start, before.stop if before is not None else 0
@@ -256,7 +255,7 @@ def _spans(text: str) -> Iterator[SentenceSpan]:
 
 
 def _is_broken(text: str, spans: Sequence[SentenceSpan], number: int) -> bool:
-    """Whether a span goes on with the sentence of the one before it, that was too long."""
+    """Return whether a span continues the sentence of the span before it, which was too long."""
     if not 0 < number < len(spans):
         return False
     between = text[spans[number - 1].stop : spans[number].start]

@@ -1,9 +1,9 @@
-"""The HTTP client that every model is asked through: a bounded answer, without compression, without redirects.
+"""The HTTP client for all calls of a model: bounded answers, without compression and redirects.
 
-The answer is read here, whole, before an SDK sees it. The wall-clock deadline of a call is a cancel scope around this
-client (`providers`), so it holds for a server that sends one byte at a time, headers included. Compression is declined
-and a compressed answer refused: one chunk of it can expand a thousandfold before its length can be checked. A redirect
-is an error of its status: following it would send the conversation, and perhaps the key, to another host.
+This client reads the whole answer before an SDK sees it. The wall-clock deadline of a call is a cancel scope around
+this client (`providers`), so it also limits a server that sends one byte at a time, headers included. Compression is
+declined and a compressed answer refused, because one chunk of it can expand a thousandfold before its length can be
+checked. A redirect is an error with its status: following it would send the conversation, perhaps the key, elsewhere.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import anyio.to_thread
 import httpx2
 
 MAX_ANSWER_BYTES = 8 * 2**20
-"""Several times the longest reply that a model writes."""
+"""Several times the length of the longest reply of a model."""
 
 
 class AnswerRefused(Exception):
-    """An answer that is not read to its end; the message is safe to log."""
+    """An answer was not read to its end. The message is safe to log."""
 
 
 def bounded_client(through: httpx2.AsyncClient | httpx2.Client | None = None) -> httpx2.AsyncClient:
-    """Return a client that reads answers within `MAX_ANSWER_BYTES`; `through` is the caller's, and sends instead."""
+    """Return a client that reads at most `MAX_ANSWER_BYTES`. `through`, a client of the caller, sends if given."""
     return _BoundedClient(through)
 
 
@@ -33,7 +33,7 @@ class _BoundedClient(httpx2.AsyncClient):
         self._through = through if isinstance(through, httpx2.AsyncClient) else None
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """Send the request and read its answer."""
+        """Send the request and read its answer within the bounds."""
         request.headers["accept-encoding"] = "identity"
         how |= {"stream": True, "follow_redirects": False}
         send = super().send if self._through is None else self._through.send
@@ -50,7 +50,7 @@ class _BoundedClient(httpx2.AsyncClient):
 
 
 class _InThread(httpx2.AsyncBaseTransport):
-    """Sends through a synchronous client. A call past its deadline leaves its thread to that client's timeouts."""
+    """Sends through a synchronous client. After the deadline only that client's timeouts end the thread of a call."""
 
     def __init__(self, client: httpx2.Client) -> None:
         self._client = client

@@ -1,12 +1,12 @@
-"""Prompts as files: a version line, and text with ``$slots``; reports name version and digest.
+"""Prompts as files: a version line, and text with ``$slots``. Reports name version and digest.
 
     version: 1
     ---
     You shorten …  $messages
 
-A folder of yours (`PromptFolder(path)`) overrides the shipped files one by one. Text of a conversation goes into a slot
-as JSON, a line a message, between two marks that are digests of that text, so that no text can end its own place; text
-in a slot is never expanded again. Raises `InputError` for a file without a version, or with other slots than its own.
+`PromptFolder(path)` overrides the shipped files one by one. Text of a conversation goes into a slot as JSON, a message
+per line, between two marks. The marks are digests of that text, so no text can end its slot early. Text in a slot is
+never expanded again. A file without a version or with other slots than its own raises `InputError`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SLOTS = {
     "handoff_sections": frozenset(("most_lines", "messages", "mark")),
     "repair": frozenset(("fault",)),
 }
-"""Of each prompt."""
+"""Slots of each prompt."""
 _VERSION = re.compile(r"version: (\d{1,6})\n---\n")
 
 
@@ -48,16 +48,16 @@ class PromptFile:
 
     @property
     def label(self) -> str:
-        """As reports name it."""
+        """Name, version and short digest, as reports show them."""
         return f"{self.name} {self.version} {self.digest[:12]}"
 
     def fill(self, **slots: str | int) -> str:
-        """The prompt with every slot filled."""
+        """Return the prompt with every slot filled."""
         return Template(self.text).substitute(slots)
 
 
 def read_prompt(name: str, text: str, source: str) -> PromptFile:
-    """A prompt out of a file's text."""
+    """Parse a prompt from the text of a file."""
     match = _VERSION.match(text)
     if match is None:
         raise InputError(f"{source}: it does not begin with a version; write `version: 1`, `---`, then the prompt")
@@ -71,13 +71,13 @@ def read_prompt(name: str, text: str, source: str) -> PromptFile:
 
 @cache
 def shipped_prompt(name: str) -> PromptFile:
-    """The prompt of this name as it is shipped."""
+    """Return the shipped prompt of this name."""
     text = files("ctxsteward.summarizers").joinpath("templates", f"{name}.md").read_text(encoding="utf-8")
     return read_prompt(name, text, f"{name}.md")
 
 
 class PromptFolder:
-    """Prompts of a folder, the shipped ones where it has none."""
+    """Prompts of a folder, and the shipped prompt for each file that the folder lacks."""
 
     def __init__(self, folder: str | Path | None = None) -> None:
         self._folder = None if folder is None else Path(folder)
@@ -86,12 +86,12 @@ class PromptFolder:
             raise InputError(f"prompts {self._folder}: no such folder")
 
     def check(self) -> None:
-        """Read every prompt now, so that a bad file is told before the first call; later changes do not count."""
+        """Read every prompt now, to report a bad file before the first call. Later changes of files have no effect."""
         for name in SLOTS:
             self._read[name] = self.get(name)
 
     def get(self, name: str) -> PromptFile:
-        """The prompt of this name."""
+        """Return the prompt of this name."""
         if name in self._read:
             return self._read[name]
         file = None if self._folder is None else self._folder / f"{name}.md"
@@ -104,6 +104,6 @@ class PromptFolder:
 
 
 def marked(rows: Iterable[dict[str, str] | list[str]]) -> tuple[str, str]:
-    """Rows as JSON lines, and a mark that stands in none of them."""
+    """Return rows as JSON lines, and a mark that occurs in none of them."""
     text = "\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ": ")) for row in rows)
     return text, f"=={sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}=="

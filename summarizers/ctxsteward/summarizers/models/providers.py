@@ -4,10 +4,10 @@
     OpenAIModel("gemma", base_url="http://127.0.0.1:8080/v1", api_key="none")
     AnthropicModel("claude-haiku-4-5")
 
-An adapter makes one try a call: retries, limits and prices are `calls.GovernedModel`'s. The request's deadline
-holds for the whole try, and the answer is bounded (`http`); usage that cannot be is not taken. It forwards no tools; a
-request with a `prefix` sends that as it is, tools included, because they are the beginning of what is cached. The SDK
-is imported when the adapter is made (extras `openai`, `anthropic`), which raises ImportError where it is missing. Calls
+An adapter makes one try per call; `calls.GovernedModel` adds retries, limits and prices. The request's deadline limits
+the whole try, and the answer's size is bounded (`http`). Impossible usage counts are ignored. An adapter forwards no
+tools, except those of a request's `prefix`, which it sends unchanged, because they begin the cached prompt. The SDK is
+imported when the adapter is made (extras `openai`, `anthropic`), which raises ImportError if it is missing. Calls
 raise `ModelUnavailable`.
 
 Source: the providers' published API references; errors and their meaning as in openai 3.57 and anthropic 2.13.
@@ -34,11 +34,11 @@ _ANTHROPIC_ENDS: Mapping[str | None, ReplyEnd] = {
 }
 MAX_ERROR_CHARS = 200
 MAX_USAGE_TOKENS = 100_000_000
-"""Of one call: ten times the longest context window on offer. More than that is no count."""
+"""Tokens of one call: ten times the longest context window on offer. A larger count is a mistake."""
 
 
 class _SdkModel:
-    """What both have in common: a bounded call, and errors told in our words."""
+    """The common part of both adapters: a bounded call, and errors in uniform words."""
 
     _package: str
     _async_client: str
@@ -52,11 +52,11 @@ class _SdkModel:
         http_client: Any = None,
         async_http_client: Any = None,
     ) -> None:
-        """`http_client` and its async twin are `httpx2` clients of yours: a proxy, or a recording."""
+        """`http_client` and `async_http_client` are `httpx2` clients of the caller: a proxy, or a recording."""
         if not name:
             raise InputError("a model has a name; write the provider's, such as 'gpt-4o-mini'")
         self.name: str = name
-        self._sdk()  # half a second, and a missing package is known before the first call
+        self._sdk()  # takes half a second, but reports a missing package before the first call
         self._given: dict[str, Any] = {"max_retries": 0}
         self._given |= {} if base_url is None else {"base_url": base_url}
         self._given |= {} if api_key is None else {"api_key": api_key}
@@ -79,12 +79,12 @@ class _SdkModel:
 
         try:
             return getattr(sdk, self._async_client)(**self._given, http_client=bounded_client(http))
-        except Exception as error:  # no key, or a base_url that is none
+        except Exception as error:  # no key, or an invalid base_url
             told = ModelUnavailable(self.name, self._first_line(error), is_billed=False)
         raise told
 
     def _first_line(self, error: BaseException, *keys: object) -> str:
-        """What an error says, without the key, which a server can echo."""
+        """Return the first line of an error, without the key, because a server can echo it."""
         text = str(error)
         for key in (self._given.get("api_key"), *keys):
             if isinstance(key, str) and key not in ("", "none"):
@@ -92,12 +92,12 @@ class _SdkModel:
         return (text.splitlines() or [type(error).__name__])[0][:MAX_ERROR_CHARS]
 
     def close(self) -> None:
-        """Close the `http_client` that was given; every other connection ends with its call."""
+        """Close the `http_client` that was given. Every other connection ends with its call."""
         if self._http[0] is not None:
             self._http[0].close()
 
     def _told(self, error: Exception, key: object) -> ModelUnavailable:
-        """An error of the SDK: whether asking again may help, and whether this try may be billed."""
+        """Convert an error of the SDK, with whether a retry may help and whether this try may be billed."""
         from .http import AnswerRefused
 
         sdk, name = self._sdk(), self.name
@@ -123,10 +123,10 @@ class _SdkModel:
     # -- one call -------------------------------------------------------------------------------------------------
 
     def reply(self, request: ChatRequest) -> ChatReply:
-        """Answer; one try.
+        """Answer with one try.
 
-        It runs `reply_async`'s steps in an event loop of its own: a blocking read of a socket has a time limit for
-        each packet, and no limit for all of them.
+        It runs the steps of `reply_async` in an event loop of its own, because a blocking read of a socket limits the
+        time of each packet, and not of all packets together.
         """
         from anyio.from_thread import start_blocking_portal
 
@@ -139,7 +139,7 @@ class _SdkModel:
         return await self._asked(request, self._http[1])
 
     async def _asked(self, request: ChatRequest, http: Any) -> ChatReply:
-        """One call, by a client of its own, because each belongs to its event loop."""
+        """Make one call with a new client, because each client belongs to its event loop."""
         client = self._client(http)
         from anyio import move_on_after
 
@@ -153,7 +153,7 @@ class _SdkModel:
             told = self._told(error, client.api_key)
         finally:
             await client.close()
-        raise told  # out of the block: the SDK's error holds the request, with its key
+        raise told  # outside the block, because the SDK's error contains the request with its key
 
     def _create(self, client: Any) -> Any:
         raise NotImplementedError
@@ -166,13 +166,13 @@ class _SdkModel:
 
 
 class OpenAIModel(_SdkModel):
-    """A model behind OpenAI's chat completions, wherever they are served."""
+    """A model behind the chat completions API of OpenAI or a compatible server."""
 
     _package = "openai"
     _async_client = "AsyncOpenAI"
 
     def __init__(self, name: str, *, structured: bool = True, **given: Any) -> None:
-        """`structured`: the server takes JSON Schemas as `response_format`; else the prompt alone asks for JSON.
+        """`structured`: the server accepts JSON Schemas as `response_format`; else only the prompt requests JSON.
 
         `given`: `base_url`, `api_key`, `http_client`, `async_http_client`.
         """
@@ -203,7 +203,7 @@ class OpenAIModel(_SdkModel):
         choice = answer.choices[0]
         said, text = choice.message, _text(choice.message.content)
         ended = _OPENAI_ENDS.get(choice.finish_reason, "other")
-        if choice.finish_reason in (None, "", "eos", "eos_token") and text:  # as compatible servers tell it
+        if choice.finish_reason in (None, "", "eos", "eos_token") and text:  # values of compatible servers
             ended = "complete"
         ended = "refused" if getattr(said, "refusal", None) else ended
         ended = "other" if said.tool_calls else ended
@@ -211,7 +211,7 @@ class OpenAIModel(_SdkModel):
 
 
 class AnthropicModel(_SdkModel):
-    """A model behind Anthropic's messages."""
+    """A model behind Anthropic's messages API."""
 
     _package = "anthropic"
     _async_client = "AsyncAnthropic"
@@ -244,10 +244,10 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 
 def model_at(address: str, key: str | None = None) -> OpenAIModel | AnthropicModel:
-    """The model of an address: ``https://HOST/v1#MODEL``, ``openai:MODEL`` or ``anthropic:MODEL``.
+    """Return the model at an address: ``https://HOST/v1#MODEL``, ``openai:MODEL`` or ``anthropic:MODEL``.
 
-    Without a `key` the providers' SDKs look for one in their own environment variables; a server at an address is told
-    none. Raises `InputError` for what is no address, and for a key that could be read on its way.
+    Without a `key` the providers' SDKs read their own environment variables, and a server at an address gets no key.
+    An invalid address, or a key that would be readable in transit, raises `InputError`.
     """
     provider, _, name = address.partition(":")
     kinds: dict[str, type[OpenAIModel | AnthropicModel]] = {"openai": OpenAIModel, "anthropic": AnthropicModel}
@@ -280,9 +280,9 @@ def _anthropic_usage(usage: Any) -> TokenUsage | None:
 
 
 def _usage(prompt: Any, cached: Any, written: Any, output: Any, *, total: Any = None) -> TokenUsage | None:
-    """What a provider counted; None, and it is estimated, where one of the numbers cannot be.
+    """Return the provider's counts, or None for an estimate if one of the numbers is impossible.
 
-    The number of the prompt is required; the others are 0 where they are not told.
+    The count of the prompt is required; missing others are 0.
     """
     cached, written, output = cached or 0, written or 0, output or 0
     counts = (prompt, cached, written, output)
@@ -294,7 +294,7 @@ def _usage(prompt: Any, cached: Any, written: Any, output: Any, *, total: Any = 
 
 
 def _seconds(text: str | None) -> float | None:
-    """Of a Retry-After in seconds; a date is not taken, because it leans on two clocks, nor what is no time to wait."""
+    """Read a Retry-After in seconds. Dates are ignored, because they depend on two clocks, as are impossible times."""
     try:
         seconds = float(text or "")
     except ValueError:
@@ -303,12 +303,12 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _code(error: Any) -> str:
-    """Of an error of OpenAI's API."""
+    """Return the code of an OpenAI API error, or ""."""
     return str(getattr(error, "code", None) or "")
 
 
 def _text(content: object) -> str:
-    """Of a message: text, or parts of it as some servers send them."""
+    """Return the text of a message, also of a list of parts, as some servers send it."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     parts = (part.get("text") if isinstance(part, dict) else getattr(part, "text", None) for part in content)

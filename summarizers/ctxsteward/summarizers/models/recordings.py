@@ -1,14 +1,14 @@
-"""Calls of a model's API written down once and played again: `httpx2` transports for the SDKs' clients.
+"""Recorded calls of a model's API, for replay: `httpx2` transports for the SDKs' clients.
 
     OpenAIModel("gpt-4o-mini", http_client=httpx2.Client(transport=RecordingTransport("calls.jsonl")))
     OpenAIModel("gpt-4o-mini", api_key="none", http_client=httpx2.Client(transport=ReplayTransport("calls.jsonl")))
 
-A row a call: the request's method, path and body, and the whole answer. Headers of requests, which hold keys, are not
-written. A request is found again by method, path and body as JSON, keys in any order; the n-th time it is asked it gets
-the n-th answer it got, the last one from then on. The file holds what was said: it is as secret as the conversation.
+Each row of the file is one call: the request's method, path and body, and the whole answer. Headers of requests are
+not written, because they contain keys. A request is found by method, path and body as JSON, keys in any order. Its n-th
+repetition gets the n-th recorded answer, and the last one after that. The file is as secret as the conversation in it.
 
-Raises `InputError` for a file that is none, and `NotRecorded` for a request that is not in it. Both transports take the
-place of an async client's, too.
+A file that is no recording raises `InputError`, and a request that is not in it `NotRecorded`. Both transports also
+serve an async client.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ctxsteward.schemas import InputError
 
 
 class NotRecorded(InputError):
-    """A request that no recording has."""
+    """No recording contains the request."""
 
 
 class RecordingTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
-    """Sends on, and writes each answer down."""
+    """Sends each request and records its answer."""
 
     def __init__(self, path: str | Path, inner: Any = None) -> None:
-        """`inner` sends; by default the network."""
+        """`inner` is the transport that sends; by default the network."""
         self._path, self._lock = Path(path), threading.Lock()
         self._inner = inner
 
@@ -67,7 +67,7 @@ class RecordingTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
 
 
 class ReplayTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport):
-    """Answers out of a recording; nothing is sent."""
+    """Answers from a recording and sends nothing."""
 
     def __init__(self, path: str | Path) -> None:
         self._path, self._lock = Path(path), threading.Lock()

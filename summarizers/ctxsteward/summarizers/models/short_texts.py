@@ -3,10 +3,10 @@
     CardMaker(now=…, summarize=ModelCardSummarizer(model))
     handoff_of(session, sections=ModelHandoffWriter(model))
 
-Both are shown in the words of the originals that the model's lines point at (`held_lines`). A card that points at
-nothing raises, and its maker keeps the beginning of the message. A handoff is asked for, read and counted as a
-summary is (`ask_twice`, `ReplyTally`): a line that points at nothing is left out and counted; where no line can be had,
-the handoff by rules stands alone.
+Both show sentences of the originals that match the model's lines (`held_lines`). A card whose line matches no sentence
+raises, and its maker keeps the beginning of the message. A handoff is requested, parsed and counted like a summary
+(`ask_twice`, `ReplyTally`): a line that matches no sentence is left out and counted. Without any line, the handoff by
+rules remains.
 
 Source: the continuity design (seven sections); the auto-context design (cards).
 """
@@ -34,9 +34,9 @@ from .prompts import PromptFolder, marked
 
 MAX_LINES = 40
 MAX_INPUT_CHARS = 60_000
-"""Of a session's messages, the newest."""
+"""Most characters of a session's messages that go to a model, the newest first."""
 MAX_MESSAGE_CHARS = 4_000
-"""Of one message; a longer one loses its middle."""
+"""Most characters of one message; a longer one loses its middle."""
 _CARD_SCHEMA: Wire = {
     "type": "object",
     "properties": {"text": {"type": "string", "maxLength": MAX_SUMMARY_CHARS}},
@@ -46,7 +46,7 @@ _CARD_SCHEMA: Wire = {
 
 
 class ModelCardSummarizer:
-    """A summarizer of cards; raises `UnusableReply` and `ModelUnavailable`, and its maker falls back."""
+    """A summarizer of cards. Raises `UnusableReply` and `ModelUnavailable`; the card's maker then falls back."""
 
     def __init__(
         self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 30.0
@@ -56,11 +56,11 @@ class ModelCardSummarizer:
 
     @property
     def name(self) -> str:
-        """As cards say who summarized."""
+        """Name of the model, as cards report it."""
         return self._model.name
 
     def __call__(self, source: SourceMessage) -> str:
-        """One line about a message."""
+        """Return one line about a message."""
         rows, mark = marked([row_of(source, MAX_MESSAGE_CHARS)])
         prompt = self._prompt.fill(messages=rows, mark=mark, most_chars=MAX_SUMMARY_CHARS)
         reply = self._model.reply(
@@ -83,7 +83,7 @@ class ModelCardSummarizer:
 
 
 class ModelHandoffWriter:
-    """Writes the sections of a handoff; nothing that a model does raises."""
+    """Writes the sections of a handoff. Faults of a model or its server never raise."""
 
     def __init__(
         self, model: ChatModel, *, prompts: PromptFolder | None = None, deadline_seconds: float = 60.0
@@ -93,13 +93,13 @@ class ModelHandoffWriter:
         self._prompt = self._prompts.get("handoff_sections")
 
     def charged(self, **accounts: str | None) -> ModelHandoffWriter:
-        """The same, its calls counted on these accounts."""
+        """Return the same writer with its calls charged to these accounts."""
         other = object.__new__(ModelHandoffWriter)
         other.__dict__.update(self.__dict__, _model=self._model.charged(**accounts))
         return other
 
     def __call__(self, messages: Sequence[SourceMessage]) -> tuple[tuple[HandoffLine, ...], SummaryOrigin]:
-        """Lines that hold, in the order of the sections, and what came of the rest."""
+        """Return the lines that match an original, in order of the sections, and the counts of all others."""
         tally, lines = ReplyTally(), list[HandoffLine]()
         try:
             rows = _newest(messages)
@@ -121,8 +121,8 @@ class ModelHandoffWriter:
                     for line in tally.held(draft, texts)
                 ]
         except ImportError:
-            raise  # a package is missing: no fault of the model
-        except Exception as error:  # whatever a model, its SDK or a reply brings about: the rules' handoff stands
+            raise  # a package is missing, which is no fault of the model
+        except Exception as error:  # for any fault of a model, its SDK or a reply the handoff by rules remains
             tally.fell_back.append("nothing to hand over" if isinstance(error, InputError) else fall_back(error))
         order = get_args(HandoffSection)
         kept = {(line.section, line.text): line for line in lines}
@@ -139,7 +139,7 @@ class _DraftLines(FrozenModel):
 
 
 def _newest(messages: Sequence[SourceMessage]) -> list[tuple[SourceMessage, dict[str, str]]]:
-    """The newest messages that fit, in order, as a model reads them."""
+    """Return the newest messages that fit, in order, with the rows that a model reads."""
     rows: list[tuple[SourceMessage, dict[str, str]]] = []
     room = MAX_INPUT_CHARS
     for item in reversed(messages):

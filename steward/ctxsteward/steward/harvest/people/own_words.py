@@ -78,11 +78,13 @@ def _is_of_the_case(sentence: Sentence) -> bool:
 def _called(sentence: Sentence) -> frozenset[str]:
     """Stems of the words in the names of tools, and of their arguments, that were called in a transcript."""
     calls = (call for said in sentence.talk.utterances for call in said.calls)
-    return frozenset(_stems(word for call in calls for word in (call.name, *_names(call.arguments))))
-
-
-def _names(arguments: str) -> Iterable[str]:
-    return arguments.replace('"', " ").replace(":", " ").split()[:40]
+    return frozenset(
+        _stems(
+            word
+            for call in calls
+            for word in (call.name, *(call.arguments.replace('"', " ").replace(":", " ").split()[:40]))
+        )
+    )
 
 
 def _stems(names: Iterable[str]) -> Iterable[str]:

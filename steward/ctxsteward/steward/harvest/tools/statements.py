@@ -98,12 +98,11 @@ def skeleton_of(sentence: str, names: Sequence[str] = ()) -> str:
     for name in sorted(names, key=len, reverse=True):
         if name in sentence:
             sentence = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", SLOT, sentence)
-    words = (SLOT if _is_value(word) else word for word in _QUOTED.sub(SLOT, sentence).split())
+    words = (
+        SLOT if (any(map(str.isdigit, word)) or "://" in word or "@" in word.strip("@")) else word
+        for word in _QUOTED.sub(SLOT, sentence).split()
+    )
     return " ".join(words).casefold()
-
-
-def _is_value(word: str) -> bool:
-    return any(map(str.isdigit, word)) or "://" in word or "@" in word.strip("@")
 
 
 def statement(told: Sequence[str], skeleton: str) -> str:

@@ -43,11 +43,7 @@ def task_of(replayed: ReplayedTranscript) -> RunTask:
         return RunTask(f"task {replayed.task}")
     if replayed.principal is not None:
         return RunTask(f"of {replayed.principal}")
-    return _opened(replayed) if replayed.is_task_run else RunTask("")
-
-
-def _opened(replayed: ReplayedTranscript) -> RunTask:
-    return RunTask("", _sketch(replayed), replayed.is_task_run)
+    return RunTask("", _sketch(replayed), is_own=True) if replayed.is_task_run else RunTask("")
 
 
 def _sketch(replayed: ReplayedTranscript) -> tuple[str, ...]:
