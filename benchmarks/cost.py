@@ -49,7 +49,7 @@ def _percent(share: float) -> str:
 
 def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
     """Yield a table for each dynamic budget and each format; for the largest budget one for all formats."""
-    prices = Prices(block_tokens=model_info(MODEL).cache_block_tokens)
+    prices = Prices(block_tokens=model_info(MODEL).prices.block_tokens)
     costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
     yield f"{costs}; block {prices.block_tokens:,} tokens."
     for dynamic_tokens in budgets_tokens:

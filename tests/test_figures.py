@@ -52,7 +52,7 @@ def readme_block() -> list[str]:
     fastest = min(others, key=lambda name: float(others[name]))
     table = [
         (
-            f"prompt tokens of the demo's {demo['calls']} calls, prompt cache priced in",
+            f"prompt tokens of the demo's {demo['calls']} calls at gpt-4o's prices",
             f"{demo['sent_priced_tokens']:,}",
             f"whole history: {demo['full_history_priced_tokens']:,}",
         ),

@@ -126,29 +126,27 @@ def judged(prompts: list[list[tuple[str, str]]], prices: Prices, tools_tokens: i
 FRAME = SIZER.piece({"role": "user", "content": ""}).tokens
 A, B, C = ("user", "task" + "a" * 26), ("assistant", "b" * 30), ("user", "c" * 30)
 PIECE = 30 + FRAME
+FREE_WRITES = Prices(block_tokens=0, write=1)
 
 
 @pytest.mark.parametrize(
     ("prompts", "prices", "priced"),
     [
-        pytest.param([[A], [A, B]], Prices(block_tokens=0), PIECE + 0.1 * PIECE + PIECE, id="what grows is cached"),
-        pytest.param([[A, B], [B, A]], Prices(block_tokens=0), 4 * PIECE, id="another beginning is not"),
-        pytest.param([[A], [A, B]], Prices(block_tokens=1000), 3 * PIECE, id="nor a prefix under the block"),
+        pytest.param([[A], [A, B]], FREE_WRITES, PIECE + 0.1 * PIECE + PIECE, id="what grows is cached"),
+        pytest.param([[A, B], [B, A]], FREE_WRITES, 4 * PIECE, id="another beginning is not"),
+        pytest.param(
+            [[A], [A, B]], Prices(block_tokens=1000), 3 * PIECE, id="nor a prefix under the block, which is not written"
+        ),
         pytest.param(
             [[A], [A, B]],
             Prices(block_tokens=0, write=1.25),
             1.25 * 2 * PIECE + 0.1 * PIECE,
             id="writing has its price",
         ),
-        pytest.param(
-            [[A], [A, B]], Prices(block_tokens=1000, write=1.25), 3 * PIECE, id="which a short prompt does not pay"
-        ),
-        pytest.param(
-            [[B, A], [B, C]], Prices(block_tokens=0), 2 * PIECE + 0.1 * PIECE + PIECE, id="the first difference ends it"
-        ),
+        pytest.param([[B, A], [B, C]], FREE_WRITES, 2 * PIECE + 0.1 * PIECE + PIECE, id="the first difference ends it"),
         pytest.param(
             [[C], [("user", "c" * 20 + "d" * 10)]],
-            Prices(block_tokens=0),
+            FREE_WRITES,
             PIECE + 2 + (FRAME + 10),
             id="a text's common beginning counts",
         ),

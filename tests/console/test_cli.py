@@ -254,7 +254,7 @@ def test_replay_tells_people_what_it_cost() -> None:
         "build p50 / p95",
         "1 tools_inferred",
         "whole history",
-        "cached prefix at 0.1",
+        "cached prefix at 0.5",
         "^ compacted",
         "last envelope",
     ):

@@ -71,7 +71,7 @@ def test_a_report_holds_every_phase_s_tokens_sent_and_of_everything() -> None:
         workers=1,
         scratchpad=False,
     ).play()
-    rows = efficiency_of(store, CASCADE, "r", counter=SIZER.counter, prices=Prices(block_tokens=1))
+    rows = efficiency_of(store, CASCADE, "r", counter=SIZER.counter, prices=Prices(block_tokens=1, write=1))
 
     task = len("[Original Task]\nDig.") + len("[Attempt #1]\nNo.") + len("[Validation Failed]\nbad") + 4 * 4
     task += len("Attempt #2: mend what the validation found.")

@@ -54,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (32, "98fbc2f1171c85ef4ae8ac59ed81abd8")),
-        (3, "openai", 9_000, (15, "a1b50fa4ac0afee0bbf51e7a9bf20d39")),
-        (3, "anthropic", 2_500, (26, "34f47c0b5a49b4f57e8a9ce11a92938f")),
-        (3, "anthropic", 9_000, (14, "c736b58f1e9ee28e197da7046d93e527")),
-        (4, "openai", 2_500, (32, "ddb09af1dbb27ebff8111d2248730574")),
-        (4, "openai", 9_000, (15, "67c6d934980bcfbb6d833f5a326c43a7")),
-        (4, "anthropic", 2_500, (26, "3f51995ea76878d8303ed8902eff5967")),
-        (4, "anthropic", 9_000, (14, "bc8134c8bf6baa02c3b9722d5a4cb631")),
+        (3, "openai", 2_500, (31, "376b84f386b99c349f0a1e2b7b553d3f")),
+        (3, "openai", 9_000, (12, "9f90a799ecd52351624d00a78fbbf792")),
+        (3, "anthropic", 2_500, (25, "d27d171073d82af4b1f4792f53eb9f40")),
+        (3, "anthropic", 9_000, (9, "3030142cdad6d196726542ef86cf3844")),
+        (4, "openai", 2_500, (31, "c652286892544867068bf1703009eaff")),
+        (4, "openai", 9_000, (12, "fce296de301a72a2673ba7c2c677247e")),
+        (4, "anthropic", 2_500, (25, "971810760f3bb43f7f4dba43270e3515")),
+        (4, "anthropic", 9_000, (9, "33c4a87bed736ee0615a24d3dd097c5b")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (32, "146f1264672e0079675f4245496a4a4a")),
-        (3, "anthropic", (29, "0656f5e40cce9f8d54edb47bec934427")),
-        (4, "openai", (32, "ec694f4407fecf38c0b5e549f488d3fa")),
-        (4, "anthropic", (29, "b19f3bee2d6a46d62432dc95442a89a1")),
+        (3, "openai", (31, "ef6e71f72caf1e23f589770868f673c9")),
+        (3, "anthropic", (26, "8460642e572fbddae2385979a9eb5e76")),
+        (4, "openai", (31, "29bfd6a497b54fccd8d2e1015961dd73")),
+        (4, "anthropic", (26, "53fdd2b84bdfc7a6dc025f9178b7015e")),
     ],
 )
 def test_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

@@ -34,7 +34,7 @@ def sent(configured: dict[str, Any], *, steps: int = STEPS, dynamic_tokens: int 
     example = cascade_of({"cascade_id": "c", "phases": [{"name": "dig", "instructions": "Dig.", **configured}]})
     session = open_phase(memory_store(), example, "dig", run="r", counter=CHARS).session
     builder = char_builder(
-        Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0.0),
+        Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0.0, compact_at_fraction=0.9),
         policy=intra_policy(intra_context(example, example.phases[0])),
         selector=None,
     )
@@ -98,7 +98,8 @@ SAME = "the same rows again: " + "lorem ipsum " * 48
 def phase_of(configured: dict[str, Any]) -> tuple[OpenedPhase, EnvelopeBuilder]:
     example = cascade_of({"cascade_id": "c", "phases": [{"name": "dig", "instructions": "Dig.", **configured}]})
     opened = open_phase(memory_store(), example, "dig", run="r", counter=CHARS)
-    return opened, char_builder(Budgets(dynamic_tokens=5_000, recall_fraction=0.0), selector=None)
+    budgets = Budgets(dynamic_tokens=5_000, recall_fraction=0.0, compact_at_fraction=0.9)
+    return opened, char_builder(budgets, selector=None)
 
 
 def test_of_identical_outputs_one_stays_and_the_others_are_references() -> None:

@@ -111,14 +111,17 @@ def test_the_trigger_is_exact(case: Trigger, extra: int) -> None:
 
 @pytest.mark.parametrize("cold", [False, True])
 @pytest.mark.parametrize("extra", [0, 1])
-def test_after_the_first_compaction_the_history_leaves_recall_its_share(extra: int, cold: bool) -> None:
-    """479 of the 600 tokens that recall leaves are no reason to compact, 480 are; to a process that opens it, too."""
-    budgets = HALVING(dynamic_tokens=1_000, recall_fraction=0.4, compact_to_fraction=0.6)
+@pytest.mark.parametrize(("recall_fraction", "below"), [(0.15, 679), (0.4, 639)])
+def test_after_the_first_compaction_the_history_leaves_recall_what_it_would_use(
+    recall_fraction: float, below: int, extra: int, cold: bool
+) -> None:
+    """Of a history this short a user turn recalls 200 tokens; recall's share is 150 or 400. The trigger is at 0.8."""
+    budgets = HALVING(dynamic_tokens=1_000, recall_fraction=recall_fraction, compact_to_fraction=0.6)
     store, maker = memory_store(), builder(budgets)
     session = opened(store)
     session.extend(chat(40, 21))
     assert len(maker.build(session).reports) == 1
-    left = 479 + extra - Window(session.state, maker.build(session).dynamic, budgets).history_tokens
+    left = below + extra - Window(session.state, maker.build(session).dynamic, budgets).history_tokens
     session.extend([user(words(left - 21)), user(words(21))])
     if cold:
         session, maker = opened(store), builder(budgets)

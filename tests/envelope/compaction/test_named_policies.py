@@ -30,7 +30,7 @@ LONG, SHORT = "x" * 600, "y" * 100
 )
 def test_tool_results_leave_from_the_middle_by_the_first_level_that_is_enough(to: float, level: str) -> None:
     session = opened()
-    budgets = Budgets(dynamic_tokens=24_000, compact_to_fraction=to, recall_fraction=0)
+    budgets = Budgets(dynamic_tokens=24_000, compact_at_fraction=0.9, compact_to_fraction=to, recall_fraction=0)
     built = char_builder(budgets, policy=policy_named("middle_out"), selector=None)
     session.append(user("Find out."))
     reports: list[CompressionReport] = []

@@ -59,7 +59,7 @@ def said(texts: Sequence[str], *, via_system: bool = True) -> Envelope:
     """An envelope of a session in which all of these were said, in every way."""
     store = memory_store(NONCE)
     session = store.session("s-1", profile=PROFILE, system="You work for Acme.", tools=TOOLS, counter=CHARS)
-    builder = char_builder(Budgets(system_tokens=400, dynamic_tokens=6_400), selector=recall_all)
+    builder = char_builder(Budgets(system_tokens=400, dynamic_tokens=5_760), selector=recall_all)
     for n, text in enumerate(texts):
         session.append({"role": "user", "content": text})
         builder.build(session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ctxsteward.envelope.tokens.encodings import PUBLISHED
-from ctxsteward.envelope.tokens.models import ModelInfo, image_tokens, known_models, model_info
+from ctxsteward.envelope.tokens.models import ModelInfo, Prices, image_tokens, known_models, model_info
 from ctxsteward.schemas import ImagePart, UnknownModel
 
 from ...tables import table
@@ -39,8 +39,7 @@ def test_a_whole_value() -> None:
         output_reserve_tokens=64_000,
         images="anthropic-area",
         estimate=True,
-        cache_block_tokens=4096,
-        write_price=1.25,
+        prices=Prices(block_tokens=4096, long_write=2.0),
         dollars_per_million=5.0,
     )
 
@@ -51,8 +50,8 @@ def test_every_row_of_the_data_can_be_used(name: str) -> None:
     assert info.name == name
     assert info.encoding in PUBLISHED
     assert 0 < info.output_reserve_tokens <= info.window_tokens // 2
-    assert 0 < info.cache_block_tokens <= info.window_tokens
+    assert 0 < info.prices.block_tokens <= info.window_tokens
     assert 0 < info.prices.cached < 1 <= info.prices.write <= 1.25
-    assert (info.prices.block_tokens, info.prices.lifetime_seconds) == (info.cache_block_tokens, 300)
+    assert 300 <= info.prices.lifetime_seconds <= info.prices.long_lifetime_seconds
     assert image_tokens(ImagePart(url="https://example.org/a.png"), info.images) > 0
     assert info.estimate or name.startswith(("gpt-", "o"))

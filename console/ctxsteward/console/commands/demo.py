@@ -28,7 +28,6 @@ from ctxsteward.envelope import (
     Budgets,
     Envelope,
     EnvelopeBuilder,
-    Prices,
     Profile,
     Session,
     Store,
@@ -91,10 +90,6 @@ class DemoRun:
     tally: ReplayTotals
     windows: list[PromptWindow]
     """Windows of the other strategies, the sliding window first."""
-    paid: float = 0.0
-    """Cost of all prompts at the model's own prices, in tokens at full price."""
-    full_paid: float = 0.0
-    """Cost of sending the whole history in every call, in the same unit."""
     losses: int = 0
     openai_valid_calls: int = 0
     anthropic_valid_calls: int = 0
@@ -135,15 +130,8 @@ def replay_shipped(
     id = unused_id(store, transcript.session, tenant)
     session = open_session(store, transcript, id, tenant=tenant, profile=shipped.profile, counter=builder.counter)
     tally = ReplayTotals.for_builder(builder)
-    prices, own = Prices(block_tokens=tally.cache_block_tokens), builder.prices or Prices()
     windows = [
-        PromptWindow(
-            name=name,
-            reduce=reduce,
-            budget_tokens=builder.budgets.dynamic_tokens,
-            prices=prices,
-            model_prices=own,
-        )
+        PromptWindow(name=name, reduce=reduce, budget_tokens=builder.budgets.dynamic_tokens, prices=tally.prices)
         for name, reduce in WAYS.items()
     ]
     run = DemoRun(id, tally, windows)
@@ -151,8 +139,6 @@ def replay_shipped(
     for replayed in replay_calls(builder, session, transcript):
         envelope = run.last = replayed.envelope
         tally.add(replayed)
-        run.paid += own.of(replayed.call.prompt_tokens, replayed.call.prefix_tokens)
-        run.full_paid += own.of(replayed.full_tokens, replayed.full_prefix_tokens)
         for window in windows:
             window.move(session, builder.counter, envelope.tokens - envelope.section("dynamic").tokens)
         run.openai_valid_calls += not openai_faults(envelope.render("openai-chat"))
@@ -229,7 +215,8 @@ EVERYTHING, OURS = "whole history", "ctxsteward"
 
 def bills(run: DemoRun) -> dict[str, float]:
     """Return the dollars that the prompts of all calls cost, by strategy."""
-    paid = {EVERYTHING: run.full_paid, **{window.name: window.paid for window in run.windows}, OURS: run.paid}
+    paid = {EVERYTHING: run.tally.full_priced, **{window.name: window.paid for window in run.windows}}
+    paid[OURS] = run.tally.sent_priced
     return {name: dollars_of(MODEL, tokens) or 0.0 for name, tokens in paid.items()}
 
 
@@ -284,7 +271,11 @@ class Narrator:
             ("messages in reach", f"{len(slid.rows)} of {ASKED_AT}", f"{reachable} of {ASKED_AT}, by reference"),
             ("this prompt", f"{slid.prompt_tokens:,} tokens", f"{asked.tokens:,} tokens"),
             (f"all {tally.calls} calls", f"{window.sent_tokens:,} tokens", f"{tally.sent_tokens:,} tokens"),
-            ("with cached prefix at 0.1", f"{window.sent_priced:,.0f}", f"{tally.sent_priced:,.0f}"),
+            (
+                f"with cached prefix at {tally.prices.cached:g}",
+                f"{window.sent_priced:,.0f}",
+                f"{tally.sent_priced:,.0f}",
+            ),
         )
         table = tables.grid("", "sliding window", "ctxsteward", rows=rows)
         self._console.print(Padding(table, (0, 0, 0, 2), expand=False))

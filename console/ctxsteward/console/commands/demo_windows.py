@@ -56,7 +56,6 @@ class PromptWindow:
     reduce: Reduce
     budget_tokens: int
     prices: Prices
-    model_prices: Prices
     rows: Sequence[WindowRow] = ()
     """Messages in the window at the newest call."""
     read: int = 0
@@ -65,8 +64,9 @@ class PromptWindow:
     """Tokens of the newest prompt, head included."""
     sent_tokens: int = 0
     sent_priced: float = 0.0
-    paid: float = 0.0
-    """Cost at the model's own prices, in tokens at full price; includes the calls of a summarizing model."""
+    """Cost of all prompts, in tokens at full price."""
+    model_tokens: int = 0
+    """Tokens of the calls of a summarizing model."""
 
     def move(self, session: Session, counter: Counter, head_tokens: int) -> None:
         """Make the next call: add the session's new messages, shorten the window, count tokens and cost."""
@@ -81,8 +81,13 @@ class PromptWindow:
             shared += row.tokens
         self.prompt_tokens = head_tokens + sum(row.tokens for row in self.rows)
         self.sent_priced += self.prices.of(self.prompt_tokens, shared)
-        self.paid += self.model_prices.of(self.prompt_tokens, shared) + model_tokens
+        self.model_tokens += model_tokens
         self.sent_tokens += self.prompt_tokens
+
+    @property
+    def paid(self) -> float:
+        """In tokens at full price, calls of a summarizing model included."""
+        return self.sent_priced + self.model_tokens
 
     @property
     def text(self) -> str:

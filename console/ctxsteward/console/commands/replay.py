@@ -18,9 +18,8 @@ import click
 from pydantic import BaseModel, ConfigDict
 from rich.table import Table
 
-from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Profile, Session, model_info, rebuild
+from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices, Profile, Session, rebuild
 from ctxsteward.envelope.telemetry.spans import prefix_tokens
-from ctxsteward.envelope.tokens.models import DEFAULT_CACHE_BLOCK_TOKENS
 from ctxsteward.envelope.transcripts.transcript import Transcript
 from ctxsteward.evals.replay import replay as model_calls
 from ctxsteward.schemas import Finding, InputError, ReferenceNotFound
@@ -103,14 +102,14 @@ def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcr
 class ReplayTotals:
     """Totals over calls."""
 
-    cache_block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
+    prices: Prices = field(default_factory=Prices)
     transcripts: int = 0
     formats: Count[str] = field(default_factory=Count)
     calls: int = 0
     sent_tokens: int = 0
     full_tokens: int = 0
     sent_priced: float = 0.0
-    """Tokens sent, those of a cached prefix at a tenth."""
+    """Cost at these prices, in tokens at full price."""
     full_priced: float = 0.0
     compactions: int = 0
     over_budget_calls: int = 0
@@ -121,12 +120,12 @@ class ReplayTotals:
 
     @classmethod
     def for_builder(cls, builder: EnvelopeBuilder) -> ReplayTotals:
-        """Return empty totals with the shortest prefix that the builder's model caches."""
-        return cls(model_info(builder.model).cache_block_tokens) if builder.model else cls()
+        """Return empty totals at the prices of the builder's model."""
+        return cls(builder.prices or Prices())
 
     def add(self, replayed: ReplayStep) -> None:
         """Count one call."""
-        call, prices = replayed.call, Prices(block_tokens=self.cache_block_tokens)
+        call, prices = replayed.call, self.prices
         self.calls += 1
         self.sent_tokens += call.prompt_tokens
         self.full_tokens += replayed.full_tokens
@@ -157,12 +156,14 @@ def costs_table(tally: ReplayTotals) -> Table:
         (name, f"{full:,.0f}", f"{sent:,.0f}", tables.change(sent, full))
         for name, full, sent in (
             ("as counted", tally.full_tokens, tally.sent_tokens),
-            ("cached prefix at 0.1", tally.full_priced, tally.sent_priced),
+            (f"cached prefix at {tally.prices.cached:g}", tally.full_priced, tally.sent_priced),
         )
     )
     numbers = ("whole history", "sent", "change")
     table = tables.grid("prompt tokens", *numbers, rows=rows, numbers=numbers)
-    table.caption = f"same head in both; cached from {tally.cache_block_tokens:,} tokens"
+    table.caption = (
+        f"same head in both; cached from {tally.prices.block_tokens:,} tokens, written at {tally.prices.write:g}"
+    )
     table.caption_justify = "left"
     return table
 

@@ -174,7 +174,7 @@ class Functions:
 @click.option("--scratchpad/--no-scratchpad", default=True, show_default=True, help="Tell the model how to keep one.")
 @price_option
 @click.option("--cached-price", type=float, default=0.1, show_default=True, help="Of a token that the cache served.")
-@click.option("--write-price", type=float, default=1.0, show_default=True, help="Of one that it did not.")
+@click.option("--write-price", type=float, default=1.25, show_default=True, help="Of one that it did not.")
 @model_option("Whose tokens, window and cache count.")
 @budget_option("A field of Budgets, such as dynamic_tokens=4000; repeatable.")
 @telemetry
@@ -218,7 +218,7 @@ def run(
     recorded, replies = recorded_of(load_tree(file)), None if script is None else load_script(script)
     cascade = recorded.cascade
     asked = read_builder(model, budgets)
-    prices = Prices(cached=cached_price, write=write_price, block_tokens=model_info(model).cache_block_tokens)
+    prices = Prices(cached=cached_price, write=write_price, block_tokens=model_info(model).prices.block_tokens)
     judge = None if evaluator is None else named_object("--evaluator", evaluator)
     if evaluator is not None and not callable(judge):
         raise InputError(f"--evaluator {evaluator}: {judge!r:.60} is no function")

@@ -263,7 +263,7 @@ class EnvelopeBuilder:
                 groups = self._newest_groups(session, decider, layout, head, progress)
                 envelope = self._envelope(session, layout, progress, started, keep=True, groups=groups)
                 if decider.ahead is not None and groups is None:
-                    own, window = decider.beside_log(session.state, layout)
+                    own, window = decider.beside_log(session, layout)
                     plan = partial(own.compactor.planned, session.state, window)
                     decider.ahead.consider(session, window, plan, envelope.render)
                 session.findings[:] = still_told(session.findings)
@@ -456,7 +456,7 @@ class EnvelopeBuilder:
         state = session.state
         if not progress.is_late and state.refused is None:
             return None
-        _, window = decider.beside_log(state, layout, head.estimated_tokens)
+        _, window = decider.beside_log(session, layout, head.estimated_tokens)
         groups = newest_groups(window, int(room / scale.calibration) - layout.observations_tokens)
         if len(groups) == len(state.groups):
             return None

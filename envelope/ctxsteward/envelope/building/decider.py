@@ -25,9 +25,9 @@ from ..history.state import State
 from ..layout.composition import DynamicLayout, lay_dynamic
 from ..layout.rows import FORM, LayoutForm
 from ..recall.earlier_sessions import shown_lines, with_earlier
-from ..recall.heuristic import Heuristic, SupersessionIndex
-from ..recall.room import LEAST_EXCERPT_TOKENS
-from ..recall.selection import Recall, Selector, SelectorFailed, described, named_now, select, verbatim
+from ..recall.heuristic import QUOTES, Heuristic, SupersessionIndex, ends_of
+from ..recall.room import LEAST_EXCERPT_TOKENS, named
+from ..recall.selection import Recall, Selector, SelectorFailed, described, named_now, recalled_share, select, verbatim
 from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
 from ..tokens.tokenizer import Counter
 
@@ -73,22 +73,37 @@ class Decider:
         it is compacted though its budget is not.
         """
         layout = self.lay(session, session.state)
-        own, window = self.beside_log(session.state, layout, head_tokens)
+        own, window = self.beside_log(session, layout, head_tokens)
         if not progress.compacted:
             guard = None if guard_tokens is None else guard_tokens - layout.observations_tokens
             decider = own if own.compactor.policy.due(window) else own._guarding(window, guard)
             if decider is not None and decider._compact(session, window, progress, guard):
                 layout = self.lay(session, session.state)
-                own, window = self.beside_log(session.state, layout, head_tokens)
+                own, window = self.beside_log(session, layout, head_tokens)
         if own._select(session, window, progress):
             layout = self.lay(session, session.state)
         return layout
 
-    def beside_log(self, state: State, layout: DynamicLayout, head_tokens: int = 0) -> tuple[Decider, Window]:
+    def beside_log(self, session: Session, layout: DynamicLayout, head_tokens: int = 0) -> tuple[Decider, Window]:
         """This decider and the window without the observation log of an earlier version, which counts as head."""
         tokens = layout.observations_tokens
         own = self.with_budgets(self.budgets.beside(tokens)) if tokens else self
-        return own, Window(state, layout, own.budgets, head_tokens + tokens)
+        return own, Window(session.state, layout, own.budgets, head_tokens + tokens, self._recallable_tokens(session))
+
+    def _recallable_tokens(self, session: Session) -> int | None:
+        """Return the most that this user turn recalls; None for all of recall's share.
+
+        It may take all of that if it searches earlier sessions, and if it quotes or names a message, which then comes
+        back whole.
+        """
+        state = session.state
+        searches_earlier = (self.memory or session.memory) and session.earlier_sessions is not None
+        if not state.compactions or state.left_out_tokens is None or searches_earlier:
+            return None
+        asked = session.shown(state.last_user).message.text if state.last_user else ""
+        if QUOTES.search(ends_of(asked)) or named(asked, state.last_user - 1, session.shown):
+            return None
+        return recalled_share(state.left_out_tokens)
 
     def _guarding(self, window: Window, guard_tokens: int | None) -> Decider | None:
         """This one with no more dynamic than the guard leaves; None where it has nothing to do, or did just now.
@@ -141,7 +156,7 @@ class Decider:
         session.branch()
         place = b"%d\x00" % session.state.position  # made again after damage: another address
         if window.budgets is not self.budgets:
-            window = Window(session.state, window.layout, self.budgets, window.head_tokens)
+            window = replace(window, budgets=self.budgets)
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
         from ctxsteward.schemas.publish import validate  # noqa: F401  # now: an import must not be cut off
 

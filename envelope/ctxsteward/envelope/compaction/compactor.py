@@ -96,7 +96,7 @@ class Compactor:
         """This compactor and the window, under the budgets that the policy compacts by."""
         budgets = self.policy.within(window)
         if budgets is not window.budgets:  # else what the window has measured holds
-            window = Window(window.state, window.layout, budgets, window.head_tokens)
+            window = replace(window, budgets=budgets)
         return replace(self, budgets=budgets), window
 
     def _made(
@@ -241,7 +241,7 @@ class Compactor:
         address: Callable[[str, bytes], str],
         findings: list[Finding],
     ) -> WindowCompacted | CompactionRefused:
-        after = self._after(state, choice)
+        after, before = self._after(state, choice), state.left_out_tokens
         carried = rules_to_carry(state, {entry.ordinal for entry in after.gone}, rule_reader())
         rules = {"rules": [list(rule) for rule in carried]} if carried else {}
         fixed_tokens = after.tokens + window.notes_tokens + window.context_tokens
@@ -276,7 +276,12 @@ class Compactor:
             shortened=after.shortened,
             reply_tokens=self._reply_tokens,
             report=report,
-            checkpoint={**state.checkpoint(), "compacted_to": after.compacted_to, **rules},
+            checkpoint={
+                **state.checkpoint(),
+                "compacted_to": after.compacted_to,
+                "left_out_tokens": None if before is None else before + sum(e.tokens(self.counter) for e in after.gone),
+                **rules,
+            },
         )
         name = address("compaction", canonical(event))
         compaction = replace(event, report=report.model_copy(update={"id": name, "artifact": name}))

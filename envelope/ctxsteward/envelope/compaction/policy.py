@@ -59,6 +59,8 @@ class Window:
     budgets: Budgets
     head_tokens: int = 0
     """Of what stands before the section in every prompt: head sections and tool schemas."""
+    recallable_tokens: int | None = None
+    """The most that a user turn recalls now; None: all of recall's share."""
     _candidates: tuple[CompactionCandidate, ...] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -123,13 +125,13 @@ class Window:
     def share_tokens(self) -> int:
         """What the history may take now: its share, and recall's where that would lie idle.
 
-        In a turn's tool loop nothing more is recalled before the next user turn. Before the first compaction there is
-        nothing to recall: all messages are in the window, and the later they leave it, the longer the prefix is cached
-        (`benchmarks.cost`: 0.03 of what sending everything costs at 4,000 tokens, 0.01 at 900 and 2,000).
+        In a short session a user turn recalls less than recall's share, and in a turn's tool loop nothing more. Before
+        the first compaction there is nothing to recall.
         """
         budgets, state = self.budgets, self.state
         if state.compactions and state.recalled is None and not state.in_loop:
-            return self._own_tokens
+            idle = 0 if self.recallable_tokens is None else budgets.dynamic_tokens - self.recallable_tokens
+            return max(self._own_tokens, idle)
         return max(budgets.history_tokens, budgets.dynamic_tokens - self.context_tokens)
 
     @property
@@ -270,16 +272,19 @@ def _shortened(
 
 
 def due(window: Window) -> bool:
-    """Compact at the trigger, once what may leave pays for the cut to the target; at once if the section is over.
+    """Compact where the share is full, if what may leave reaches the target; at once if the section is over.
 
-    Where messages that never leave fill the share, the history stands above the trigger, and every call would compact:
-    so the groups that may leave must come to the distance between trigger and target first. After a refusal the
-    section must have grown by a tenth, or, where it is over, be a tenth smaller: what stood in the way then has left.
+    A fraction of the share that the caller set is the trigger instead. Where messages that never leave fill the share,
+    every call would compact: so the groups that may leave must come to the distance between trigger and target first.
+    After a refusal the section must have grown by a tenth, or, where it is over, be a tenth smaller: what stood in the
+    way then has left.
     """
     budgets = window.budgets
     history = window.history_tokens - window.pinned_tokens
     if not window.over:
         trigger = budgets.trigger_at(window.share_tokens)
+        if "compact_at_fraction" not in budgets.model_fields_set:
+            trigger = window.share_tokens  # the later a cut comes, the more calls read what is cached
         if history < trigger or window.movable_tokens < trigger - paced(window).target_tokens:
             return False
     if window.refused_at:

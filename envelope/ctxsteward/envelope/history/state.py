@@ -137,6 +137,8 @@ class State:
     compactions: int = 0
     compacted_to: int = 0
     """Highest ordinal that any compaction has taken out of the window."""
+    left_out_tokens: int | None = 0
+    """Of all messages that compactions have taken out of the window; None: they were made before this was kept."""
     compacted_at: int = 0
     """Ordinal of the newest message at the newest compaction; 0 before the first one."""
     masked: frozenset[int] = frozenset()
@@ -394,6 +396,7 @@ class State:
         self.shortened_since, self.reply_tokens = (), event.reply_tokens
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]
+        self.left_out_tokens = event.checkpoint.get("left_out_tokens")
         self.compacted_at = event.checkpoint["ordinal"]
         self.selection = _selection(event.checkpoint["selection"])
         self.refused = None

@@ -213,7 +213,7 @@ class Budgets(BaseModel):
         """For tool loops: as `chat`, and a tool result is whole on arrival up to three quarters of dynamic.
 
         On SWE-agent runs at 4,000 tokens all values that a later call took from a result stood in its prompt (92 % with
-        the default's cap), for 0.82 of what sending everything costs (0.75).
+        the default's cap), for 0.91 of what sending everything costs (0.77).
         """
         budgets = cls.chat(model)
         return budgets._with({"arrival_cap_tokens": _share(budgets.dynamic_tokens, WHOLE_RESULT_FRACTION)})

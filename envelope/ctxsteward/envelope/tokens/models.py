@@ -27,7 +27,8 @@ import binascii
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from types import MappingProxyType
@@ -167,21 +168,20 @@ def _slice(data: str, start: int, length: int) -> bytes:
         return b""
 
 
-DEFAULT_CACHE_BLOCK_TOKENS = 1024
-DEFAULT_CACHE_LIFETIME_SECONDS = 300
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """What a prompt token costs, relative to one that is neither read from a cache nor written to it."""
 
     cached: float = 0.1
-    write: float = 1.0
-    """Of a token that was not in the cache; 1.25 where the provider charges for writing."""
-    block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
-    """The shortest prefix that is cached."""
-    lifetime_seconds: int = DEFAULT_CACHE_LIFETIME_SECONDS
+    write: float = 1.25
+    """Of a token that was not in the cache; 1 where the provider writes for nothing."""
+    block_tokens: int = 1024
+    """The shortest prefix that is cached; the window where nothing is."""
+    lifetime_seconds: int = 300
     """How long a prefix that nobody asks for stays cached."""
+    long_write: float | None = None
+    """Of a token that is written to stay for `long_lifetime_seconds`; None: not sold."""
+    long_lifetime_seconds: int = 3_600
 
     def __post_init__(self) -> None:
         if not 0 <= self.cached <= self.write <= 100:
@@ -194,14 +194,14 @@ class Prices:
         """The price of a prompt that begins with so much of the one before.
 
         >>> Prices().of(3000, 2000), Prices().of(1000, 900)
-        (1200.0, 1000.0)
+        (1450.0, 1000.0)
         """
         return self.fresh(prompt_tokens) - self.saved(prefix_tokens)
 
     def fresh(self, tokens: int) -> float:
         """The price of a whole prompt of which nothing was cached.
 
-        >>> Prices(write=1.25).fresh(2000), Prices(write=1.25).fresh(1000)
+        >>> Prices().fresh(2000), Prices().fresh(1000)
         (2500.0, 1000.0)
         """
         return tokens * (self.write if tokens >= self.block_tokens else 1.0)
@@ -210,7 +210,7 @@ class Prices:
         """What a shared prefix takes off that.
 
         >>> Prices().saved(2000), Prices().saved(1000)
-        (1800.0, 0.0)
+        (2300.0, 0.0)
         """
         return prefix_tokens * (self.write - self.cached) if self.served(prefix_tokens) else 0.0
 
@@ -238,13 +238,7 @@ class ModelInfo:
     images: ImageRule
     estimate: bool
     """True: the provider's own tokenizer is not public, counts are estimates."""
-    cache_block_tokens: int = DEFAULT_CACHE_BLOCK_TOKENS
-    """The shortest prefix the provider caches; the window where it caches nothing."""
-    cached_price: float = 0.1
-    """Of a token that the cache served, relative to one that it did not."""
-    write_price: float = 1.0
-    """Of one that was written to it."""
-    cache_lifetime_seconds: int = DEFAULT_CACHE_LIFETIME_SECONDS
+    prices: Prices = field(default_factory=Prices)
     dollars_per_million: float | None = None
     """Published price of a million prompt tokens that no cache served; None: not known."""
 
@@ -252,16 +246,6 @@ class ModelInfo:
     def maker(self) -> str:
         """Whose it is: openai, anthropic or gemini."""
         return self.images.partition("-")[0]
-
-    @property
-    def prices(self) -> Prices:
-        """What its prompt tokens cost."""
-        return Prices(
-            cached=self.cached_price,
-            write=self.write_price,
-            block_tokens=self.cache_block_tokens,
-            lifetime_seconds=self.cache_lifetime_seconds,
-        )
 
 
 def model_info(model: str) -> ModelInfo:
@@ -279,10 +263,7 @@ def model_info(model: str) -> ModelInfo:
 
 def prices_of(model: str | None) -> Prices | None:
     """What a model's prompt tokens cost; None where that is not known."""
-    try:
-        return None if model is None else model_info(model).prices
-    except UnknownModel:
-        return None
+    return info.prices if (info := _known(model)) else None
 
 
 def dollars_of(model: str | None, tokens: float) -> float | None:
@@ -291,11 +272,14 @@ def dollars_of(model: str | None, tokens: float) -> float | None:
     >>> dollars_of("gpt-4o", 2_000_000), dollars_of("gpt-9", 1)
     (5.0, None)
     """
-    try:
-        price = None if model is None else model_info(model).dollars_per_million
-    except UnknownModel:
-        return None
+    price = info.dollars_per_million if (info := _known(model)) else None
     return None if price is None else price * tokens / 1_000_000
+
+
+def _known(model: str | None) -> ModelInfo | None:
+    with suppress(UnknownModel):
+        return None if model is None else model_info(model)
+    return None
 
 
 def known_models() -> tuple[str, ...]:
@@ -328,10 +312,7 @@ def _models() -> Mapping[str, ModelInfo]:
             output_reserve_tokens=row["reserve"],
             images=row["images"],
             estimate=row.get("estimate", False),
-            cache_block_tokens=row.get("cache", DEFAULT_CACHE_BLOCK_TOKENS),
-            cached_price=row.get("cached", 0.1),
-            write_price=row.get("write", 1.0),
-            cache_lifetime_seconds=row.get("lifetime", DEFAULT_CACHE_LIFETIME_SECONDS),
+            prices=Prices(**row.get("cache", {})),
             dollars_per_million=row.get("price"),
         )
         models.update(dict.fromkeys((name, *row.get("aliases", ())), info))
