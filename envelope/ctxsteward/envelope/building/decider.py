@@ -84,19 +84,21 @@ class Decider:
             layout = self.lay(session, session.state)
         return layout
 
-    def beside_log(self, session: Session, layout: DynamicLayout, head_tokens: int = 0) -> tuple[Decider, Window]:
+    def beside_log(
+        self, session: Session, layout: DynamicLayout, head_tokens: int = 0, state: State | None = None
+    ) -> tuple[Decider, Window]:
         """This decider and the window without the observation log of an earlier version, which counts as head."""
-        tokens = layout.observations_tokens
+        tokens, state = layout.observations_tokens, state or session.state
         own = self.with_budgets(self.budgets.beside(tokens)) if tokens else self
-        return own, Window(session.state, layout, own.budgets, head_tokens + tokens, self._recallable_tokens(session))
+        recallable_tokens = self._recallable_tokens(session, state)
+        return own, Window(state, layout, own.budgets, head_tokens + tokens, recallable_tokens)
 
-    def _recallable_tokens(self, session: Session) -> int | None:
+    def _recallable_tokens(self, session: Session, state: State) -> int | None:
         """Return the most that this user turn recalls; None for all of recall's share.
 
         It may take all of that if it searches earlier sessions, and if it quotes or names a message, which then comes
         back whole.
         """
-        state = session.state
         searches_earlier = (self.memory or session.memory) and session.earlier_sessions is not None
         if not state.compactions or state.left_out_tokens is None or searches_earlier:
             return None
@@ -200,7 +202,7 @@ class Decider:
         event = shown_again(state, before, undone, (layout.tokens, 0), address, now)
         after = state.copy()
         after.apply(event, lambda ordinal: session.replica.found(ordinal, f"§{ordinal}"))
-        own, window = self.beside_log(after, self.lay(session, after, {}), head_tokens)
+        own, window = self.beside_log(session, self.lay(session, after, {}), head_tokens, after)
         tokens, budget = window.section_tokens, own.budgets.dynamic_tokens
         if window.over or own.compactor.policy.due(window) or (guard_tokens is not None and tokens > guard_tokens):
             back = undone.report.source_addresses

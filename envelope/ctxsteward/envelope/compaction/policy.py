@@ -19,7 +19,7 @@ from ..history.tool_groups import ToolGroup as ToolGroup
 from ..layout.composition import DynamicLayout
 from ..layout.fragments import Fragment, RenderOptions, group_fragment
 from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
-from ..tokens.models import DEFAULT_CACHE_BLOCK_TOKENS
+from ..tokens.models import Prices
 from ..tokens.tokenizer import MESSAGE_TOKENS, Counter
 
 POLICY = "deep-oldest-first/1"
@@ -356,7 +356,7 @@ def paced(window: Window) -> Budgets:
     answered = turns[:-1] if state.last_user > state.last_reply else turns
     if not answered:
         return window.budgets
-    is_cached = window.head_tokens + window.budgets.dynamic_tokens >= DEFAULT_CACHE_BLOCK_TOKENS
+    is_cached = Prices().served(window.head_tokens + window.budgets.dynamic_tokens)
     further = TURNS - 1 if is_cached else 0
     return window.budgets.leaving(further * sum(answered) // len(answered) + max(turns))
 

@@ -54,6 +54,7 @@ def shown_again(
     pins = {**{ordinal: pin for ordinal, pin in before.pins.items() if ordinal in back}, **state.pins}
     checkpoint = {
         **state.checkpoint(),
+        "left_out_tokens": before.left_out_tokens,
         "compacted_to": before.compacted_to,
         "pins": [[ordinal, *pin] for ordinal, pin in pins.items()],
     }
