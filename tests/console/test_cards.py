@@ -140,5 +140,5 @@ def test_forgetting_names_an_index_that_is_not_there_before_anything_is_gone(tra
     assert len(value("cards", "ls", "chat", *where)) == 1
     other = f"sqlite:{tmp_path / 'other'}"
     run("cards", "rebuild", "--cards", other, *where)
-    assert value("store", "forget", *TOLD, "--cards", other, *where)["elsewhere"] == 2
+    assert json.loads(run("store", "forget", *TOLD, "--cards", other, "--json", *where).stdout)["elsewhere"] == 2
     assert set(holders(tmp_path)) == {"chat.jsonl"}

@@ -231,11 +231,12 @@ Options:
   -h, --help  Show this message and exit.
 
 Commands:
-  forget  Erase a session, or what a principal said.
-  fsck    Check that a store is whole.
-  gc      Remove what nothing refers to.
-  ls      List names in a store.
-  stats   Count what is in a store.
+  forget          Erase a session, or what a principal said.
+  fsck            Check that a store is whole.
+  gc              Remove what nothing refers to.
+  ls              List names in a store.
+  stats           Count what is in a store.
+  verify-receipt  Check the receipt of an erasure.
 """)
 
 

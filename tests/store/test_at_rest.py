@@ -59,7 +59,7 @@ def test_whatever_is_written_is_its_owners_alone_under_any_umask(tmp_path: Path,
         with open_store(f"file:{root}/store", journal=root / "journal") as store:
             used(store)
             ledger = LedgerDatabase(root / "ledgers" / "ledger.sqlite", "test")
-            ledger.note("a", 1)
+            ledger.run("INSERT INTO about VALUES ('x', '1')")
             found = modes(tmp_path / "made")
             folders = {path for path in found if path.is_dir()}
             ledger.close()

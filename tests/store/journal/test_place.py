@@ -158,13 +158,13 @@ def test_cards_and_ledgers_are_not_written_into_files_that_are_gone(
         closing(LedgerDatabase(tmp_path / "ledger", "tests")) as ledger,
     ):
         cards.put([], [("acme", "s", 1)])
-        ledger.note("x", 1)
+        ledger.run("INSERT INTO about VALUES ('x', '1')")
         lose(tmp_path / "cards")
         lose(tmp_path / "ledger")
         with pytest.raises(StoreError):
             cards.put([], [("acme", "s", 2)])
         with pytest.raises(StoreError), ledger.writing():
-            ledger.note("x", 2)
+            ledger.run("INSERT INTO about VALUES ('y', '2')")
 
 
 # -- while it is closed --------------------------------------------------------------------------------------

@@ -32,8 +32,10 @@ class LedgerIdentity(NamedTuple):
 
 
 def recommendation(draft: Draft, frame: LedgerIdentity, as_of: JudgementContext, tokens: int = 0) -> MetaRecommendation:
-    """The record; raises pydantic's `ValidationError` where it is none."""
-    return MetaRecommendation(**_fields(draft, frame, as_of, tokens))
+    """Return the record; raise pydantic's `ValidationError` if the draft fits none."""
+    record = MetaRecommendation(**_fields(draft, frame, as_of, tokens) | {"run": PLAIN.run})
+    # The run is the caller's and no fault of the draft: where records are used, the published schema judges it.
+    return record.model_copy(update={"run": as_of.run})
 
 
 def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
