@@ -81,26 +81,26 @@ def test_the_timeline_of_the_demo(store: Store) -> None:
     assert shown.totals.model_dump() == snapshot(
         {
             "calls": 40,
-            "prompt_tokens": 63966,
-            "read_tokens": 39605,
-            "written_tokens": 22801,
-            "priced_tokens": 44163.5,
-            "dollars": 0.11040875,
-            "compactions": 10,
-            "losses": 291,
-            "prefix_breaks": 10,
+            "prompt_tokens": 70373,
+            "read_tokens": 45966,
+            "written_tokens": 22847,
+            "priced_tokens": 47390.0,
+            "dollars": 0.118475,
+            "compactions": 7,
+            "losses": 275,
+            "prefix_breaks": 7,
             "over_budget": 0,
-            "peak_tokens": 2570,
+            "peak_tokens": 2568,
         }
     )
     (row,) = [one for one in shown.calls if one.call.number == 29]
     assert row.model_dump(exclude={"call"}) == snapshot(
         {
-            "read_tokens": 1227,
-            "written_tokens": 130,
+            "read_tokens": 1269,
+            "written_tokens": 448,
             "fresh_tokens": 0,
-            "priced_tokens": 743.5,
-            "dollars": 0.00185875,
+            "priced_tokens": 1082.5,
+            "dollars": 0.00270625,
             "is_priced": True,
         }
     )
@@ -147,7 +147,7 @@ def test_a_call_of_the_demo_section_by_section(store: Store) -> None:
             ("system", 200, 240, None),
             ("static", 164, 360, None),
             ("meta", 93, 180, None),
-            ("dynamic", 783, 2000, 1800),
+            ("dynamic", 1143, 2000, 1800),
         ]
     )
     blocks = [(one.id, one.source, one.tokens, len(one.items)) for part in shown.sections for one in part.blocks]
@@ -159,10 +159,13 @@ def test_a_call_of_the_demo_section_by_section(store: Store) -> None:
             ("static-1", "static", 164, 2),
             ("meta-1", "meta", 93, 5),
             ("dynamic-1", "task", 43, 1),
-            ("dynamic-2", "bullets", 639, 25),
-            ("dynamic-3", "verbatim", 13, 1),
-            ("dynamic-4", "verbatim", 76, 1),
-            ("dynamic-5", "live", 12, 1),
+            ("dynamic-2", "bullets", 638, 24),
+            ("dynamic-3", "verbatim", 17, 1),
+            ("dynamic-4", "verbatim", 51, 1),
+            ("dynamic-5", "verbatim", 13, 1),
+            ("dynamic-6", "verbatim", 293, 2),
+            ("dynamic-7", "verbatim", 76, 1),
+            ("dynamic-8", "live", 12, 1),
         ]
     )
     assert sum(section.tokens for section in shown.sections) + 3 == shown.call.prompt_tokens
@@ -194,7 +197,7 @@ def test_a_bullet_leads_to_its_original_with_the_cited_words_marked(store: Store
     )
     every = items(store, 29, "bullets")
     marked = [any(piece.marked for one in item.originals for piece in one.pieces) for item in every]
-    assert (len(every), sum(marked)) == snapshot((25, 24))
+    assert (len(every), sum(marked)) == snapshot((24, 23))
     for item in every:
         for one in item.originals:
             whole = text_of(store.at("default", "demo").resolve(one.ref))
@@ -203,7 +206,7 @@ def test_a_bullet_leads_to_its_original_with_the_cited_words_marked(store: Store
 
 def test_what_is_recalled_names_its_message_and_says_whether_it_is_whole(store: Store) -> None:
     recalled = items(store, 30, "recall")
-    assert Counter(item.shown for item in recalled) == snapshot(Counter({"whole": 13, "excerpt": 1}))
+    assert Counter(item.shown for item in recalled) == snapshot(Counter({"whole": 15, "excerpt": 1}))
     session = store.at("default", "demo")
     for item in recalled:
         assert item.ordinal
@@ -240,7 +243,7 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
     calls = past_calls(store, "demo")
     number = next(call.number for call in calls if call.number > 12 and call.compactions)
     shown = compare_calls(store, "demo", number, number - 1)
-    assert (number, shown.prefix_tokens, shown.broke_in, shown.break_at) == snapshot((15, 739, "dynamic", 26))
+    assert (number, shown.prefix_tokens, shown.broke_in, shown.break_at) == snapshot((19, 706, "dynamic", 24))
     counted = Counter(f"{one.status} {one.source}" for one in (*shown.shown, *shown.dropped))
     assert dict(counted) == snapshot(
         {
@@ -249,24 +252,33 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
             "kept static": 2,
             "kept meta": 5,
             "kept task": 1,
-            "kept bullets": 5,
-            "new bullets": 9,
+            "kept bullets": 3,
+            "new bullets": 17,
             "kept verbatim": 1,
-            "new live": 2,
-            "dropped bullets": 1,
-            "dropped verbatim": 4,
+            "new verbatim": 1,
+            "new recall": 15,
+            "new live": 1,
+            "dropped verbatim": 13,
             "dropped live": 1,
         }
     )
     gone = [f"{one.ref} {one.why}, {len(one.losses)} losses, {len(one.bullets)} bullets" for one in shown.dropped]
     assert gone == snapshot(
         [
-            "§21 §22 weighed, 1 losses, 0 bullets",
+            "§16 recalled, 0 losses, 1 bullets",
+            "§19 recalled, 13 losses, 0 bullets",
             "§20 bullet, 0 losses, 2 bullets",
-            "§23 bullet, 2 losses, 3 bullets",
-            "§24 bullet, 0 losses, 1 bullets",
-            "§25 compacted, 4 losses, 0 bullets",
-            "§27 bullet, 3 losses, 3 bullets",
+            "§21 recalled, 40 losses, 0 bullets",
+            "§23 recalled, 2 losses, 3 bullets",
+            "§24 recalled, 0 losses, 1 bullets",
+            "§25 bullet, 1 losses, 1 bullets",
+            "§26 compacted, 1 losses, 0 bullets",
+            "§27 bullet, 1 losses, 3 bullets",
+            "§30 bullet, 0 losses, 2 bullets",
+            "§31 recalled, 0 losses, 1 bullets",
+            "§32 compacted, 8 losses, 0 bullets",
+            "§34 bullet, 0 losses, 2 bullets",
+            "§36 recalled, 0 losses, 1 bullets",
         ]
     )
     assert [report.id for report in shown.reports] == [made.report for made in calls[number - 1].compactions]
@@ -291,12 +303,12 @@ def test_losses_are_found_by_kind_and_words(store: Store) -> None:
     every = losses_page(rows, size=10_000)
     assert loss_kinds(rows) == snapshot(
         [
-            ("number", 124),
-            ("identifier", 103),
-            ("fact", 27),
-            ("constraint", 18),
-            ("error", 9),
-            ("path", 5),
+            ("number", 120),
+            ("identifier", 101),
+            ("fact", 20),
+            ("constraint", 16),
+            ("error", 7),
+            ("path", 6),
             ("url", 3),
             ("decision", 1),
             ("open_item", 1),
@@ -788,18 +800,17 @@ def test_a_call_as_a_grid(store: Store) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out == snapshot("""\
 demo: call 29 of 40, gpt-4o
-T T T T T T T T T P P P P P P P P P P P   ■ T  tool schemas         114   4 %
-P P P P S S S S S S S S S S S S S M M M   ■ P  persona, policies    200   8 %
-M M M M K K K K B B B B B B B B B B B B   ■ S  rails, surface       164   6 %
-B B B B B B B B B B B B B B B B B B B B   ■ M  recommendations       93   4 %
-B B B B B B B B B B B B B B B B B C C C   ■ K  task                  43   2 %
-C C C C L · · · · · · · · · · · · · · ·   ■ B  bullets              639  25 %
-· · · · · · · · · · · · · · · · · · · ·   ■ C  closed turns          89   3 %
-· · · · · · · · · · · · · · · · · · · ·   ■ L  live turn             12   0 %
-· · · · · · · · · · · · · · · · · · · ·   ·    free               1,217  47 %
-· · · · · · · · · · · · · · · · · · · ·                                      \n\
-prompt 1,357 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,227, written 130; 744 plain tokens
-compacted by this call: 1,132 tokens became 783, 21 losses
+T T T T T T T T T P P P P P P P P P P P   ■ T  tool schemas       114   4 %
+P P P P S S S S S S S S S S S S S M M M   ■ P  persona, policies  200   8 %
+M M M M K K K K B B B B B B B B B B B B   ■ S  rails, surface     164   6 %
+B B B B B B B B B B B B B B B B B B B B   ■ M  recommendations     93   4 %
+B B B B B B B B B B B B B B B B B C C C   ■ K  task                43   2 %
+C C C C C C C C C C C C C C C C C C C C   ■ B  bullets            638  25 %
+C C C C C C C C C C C C L · · · · · · ·   ■ C  closed turns       450  17 %
+· · · · · · · · · · · · · · · · · · · ·   ■ L  live turn           12   0 %
+· · · · · · · · · · · · · · · · · · · ·   ·    free               857  33 %
+· · · · · · · · · · · · · · · · · · · ·                                    \n\
+prompt 1,717 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,269, written 448; 1,082 plain tokens
 """)
     newest = run(store, "view", "demo", "--grid")
     assert run(store, "context", "--grid", "demo") == newest

@@ -139,7 +139,7 @@ def test_every_envelope_before_and_after_rebuilds_byte_for_byte_in_a_process_tha
     with open_store(uri) as store:
         session = store.session("s")
         for number, made in enumerate((small, large, small)):
-            for address in talk(session, 14, made, first=14 * number):
+            for address in talk(session, 24, made, first=24 * number):
                 texts[address] = rebuild(store, address).section("dynamic").text
             envelope = large.show_again(session)
             texts[envelope.address] = envelope.section("dynamic").text

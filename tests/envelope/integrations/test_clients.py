@@ -776,11 +776,11 @@ def test_a_stream_says_what_the_whole_answer_says(kind: Any) -> None:
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "integrations"
 PRINTED = {
     "wrap_openai": [
-        "60 messages handed over, 343 tokens sent",
+        "60 messages handed over, 466 tokens sent",
         "in the log, word for word: Bicycle 7 has frame number FN-5173 and squeaks.",
     ],
     "wrap_anthropic": [
-        "30 calls, the last one 351 tokens, 80 of them cached",
+        "30 calls, the last one 408 tokens, 144 of them cached",
         "differences between what was built and what was sent: 0",
     ],
 }

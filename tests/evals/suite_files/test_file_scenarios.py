@@ -129,7 +129,7 @@ def test_a_cached_price_is_the_file_s(tmp_path: Path) -> None:
     )
     assert free is not None
     assert full is not None
-    assert full == pytest.approx(1)
+    assert 1 < full < 1.25  # what is written anew costs 1.25, what is read again 1
     assert free > 1.5
 
 

@@ -61,7 +61,7 @@ class Talked:
         document = head(Random(3), "en")
         self.store: Store = memory_store()
         self.said: list[Wire] = []
-        self.setup = Setup(budgets=Budgets(dynamic_tokens=700, recall_fraction=0.4))
+        self.setup = Setup(budgets=Budgets(dynamic_tokens=700, recall_fraction=0.4, compact_at_fraction=0.9))
         self.session: Session = self.store.session("s", tenant="evals", profile=Profile.from_document(document))
         builder = self.setup.builder()
         for turn in range(30):

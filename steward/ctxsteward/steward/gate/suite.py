@@ -291,7 +291,7 @@ def _share(found: Iterator[bool] | Sequence[bool]) -> float:
 
 TOKENIZER = "o200k_base"
 
-REPLAY_BUDGETS = {"dynamic_tokens": 560, "recall_fraction": 0.4, "compact_at_fraction": 0.8, "compact_to_fraction": 0.5}
+REPLAY_BUDGETS = {"dynamic_tokens": 530, "recall_fraction": 0.4, "compact_at_fraction": 0.8, "compact_to_fraction": 0.5}
 """The replay's: so small that every case is compacted over four times, and a slice too large is cut; what bullets keep
 counts for more than what the question finds again."""
 
