@@ -9,8 +9,8 @@ Blocked: the report's level is BLOCK. Asked: blocked, or two people must approve
 line under its key. Beside: it is a new line without a lock, and the locked line stays. Baselines beside: block each
 text that shares words with a locked line. Baselines in place: block by edit distance, block every change.
 
-`data` has the public transcripts; the policies are in a folder ``policies`` in it, or in ``sets`` next to it. Without them,
-only the wordings of our own lines are measured.
+`data` has the public transcripts; the policies are in a folder ``policies`` in it, or in ``sets`` next to it. Without
+them, only the wordings of our own lines are measured.
 """
 
 from __future__ import annotations
