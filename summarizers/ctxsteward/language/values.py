@@ -44,15 +44,17 @@ _ZH_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
 def chinese_number(numeral: str) -> float | int:
     """Return the number that a Chinese numeral spells.
 
-    >>> [chinese_number(n) for n in ("四十五", "两万", "一百二十", "十")]
-    [45, 20000, 120, 10]
+    >>> [chinese_number(n) for n in ("四十五", "两万", "一百二十", "十", "半百", "两半")]
+    [45, 20000, 120, 10, 50.0, 2.5]
     """
-    if numeral == "半":
-        return 0.5
-    total = section = digit = 0
+    total: float | int = 0
+    section: float | int = 0
+    digit: float | int = 0
     for char in numeral:
         if char in _ZH_DIGITS:
             digit = digit * 10 + _ZH_DIGITS[char]
+        elif char == "半":
+            digit += 0.5
         elif char in _ZH_SCALES:
             scale = _ZH_SCALES[char]
             if scale == 10000:
