@@ -49,7 +49,6 @@ from ..terminal.output import note, print_document, print_json, table_console, w
 from ..terminal.tables import grid, shown
 from .own_suites import SHIPPED_GATES
 
-
 MISSES = 3
 _COUNT = re.compile(r" \([\d,]+\)$")
 VERDICT_COLOURS: dict[Verdict, str] = {
