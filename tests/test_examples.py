@@ -18,7 +18,7 @@ answer: 213 orders used up its retry budget of 2, now without pg-replica-3
 13632 characters in the log, 382 tokens in the request
 """,
     "chat_service": """
-123 messages in the log, 277 of 500 tokens sent
+123 messages in the log, 368 of 500 tokens sent
 the frame number is in the request: True
 and in the log, word for word: My bicycle is a Kestrel K7, frame number FN-20417.
 """,
@@ -53,7 +53,7 @@ version 2 says: Never use emojis in your answers, please. (from chat-ada§3 and 
     "rebuild_and_audit": """
 the same envelope as then: True
 findings in what was sent: 0
-after somebody altered it: injected_text messages[5].content
+after somebody altered it: injected_text messages[7].content
 """,
 }
 

@@ -184,7 +184,7 @@ def test_a_part_says_signature_types_docstring_and_errors(site: object) -> None:
     assert "[Budgets](#budgets)" in builder
     assert "Raises `UnknownModel`" in builder
     budgets = text.partition("\n## Budgets\n")[2].partition("\n## ")[0]
-    assert "| `dynamic_tokens` | `int` | `900` |" in budgets
+    assert "| `dynamic_tokens` | `int` | `DEFAULT_DYNAMIC_TOKENS` |" in budgets
 
 
 def test_every_command_and_option_is_on_the_page_of_commands(site: object) -> None:

@@ -240,8 +240,9 @@ def test_forms_work_without_scripts(browser: Browser, served: Served) -> None:
         question = page.locator(f"#{id}")
         question.locator("details.answer > summary").click()
         question.locator("input[name=token]").fill(served.tokens["ben"])
-        question.get_by_role("button", name="稍后").click()
-        expect(page.locator("[data-toast]")).to_contain_text("已推迟")
+        question.locator("input[name=note]").fill("这个工具下周会变。")
+        question.get_by_role("button", name="拒绝").click()
+        expect(page.locator("[data-toast]")).to_contain_text("已拒绝")
         assert window.faults == []
 
 

@@ -37,7 +37,7 @@ PRINTED = {
 the frame number is in what was sent: True
 """,
     "pydantic_ai_agent": """
-162 messages in the history, 7 sent
+162 messages in the history, 25 sent
 the frame number is in what was sent: True
 """,
     "openai_agents_session": """
