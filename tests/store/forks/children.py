@@ -136,11 +136,11 @@ def in_the_midst_checked(folder: Path) -> Any:
     cards, ledger = SqliteCards(folder / "cards.sqlite"), LedgerDatabase(folder / "ledger.sqlite", "test")
     answers = []
     with ledger.writing():
-        ledger.note("first", 1)
+        ledger.run("INSERT INTO about VALUES ('first', '1')")
         answers.append(answer_of(lambda: ledger.noted("first")))
         answers.append(answer_of(lambda: LedgerDatabase(folder / "ledger.sqlite", "test").noted("first")))
         answers.append(answer_of(lambda: [session.session for session in cards.sessions()]))
-        ledger.note("second", 2)
+        ledger.run("INSERT INTO about VALUES ('second', '2')")
     with cards._file.lock, one_transaction(cards._db):
         answers.append(answer_of(cards.sessions))
     answers.append(ledger.noted("second"))
@@ -242,10 +242,10 @@ def a_fork_held_up_checked(folder: Path) -> Any:
 
 def a_ledger_and_cards_checked(folder: Path) -> Any:
     ledger, cards = LedgerDatabase(folder / "ledger.sqlite", "test"), SqliteCards(folder / "cards.sqlite")
-    ledger.note("parent", 1)
+    ledger.run("INSERT INTO about VALUES ('parent', '1')")
 
     def noted() -> object:
-        ledger.note("child", 2)
+        ledger.run("INSERT OR REPLACE INTO about VALUES ('child', '2')")
         cards.erase("t", "s", [1])
         return [ledger.noted("parent"), ledger.noted("child")]
 

@@ -227,7 +227,7 @@ def test_a_summary_made_ahead_rides_the_prefix_and_is_taken(adapter: Adapter) ->
 
     with served(adapter, script) as (server, model):
         ahead = SummaryAhead(ModelSummarizer(GovernedModel(model), deadline_seconds=30.0), PROVIDERS[adapter])
-        builder = EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=3_000), ahead=ahead)
+        builder = EnvelopeBuilder("gpt-4o", budgets=Budgets(dynamic_tokens=1_500), ahead=ahead)
         session = memory_store().session("run")
         sent: list[object] = []
         origins: list[SummaryOrigin | None] = []
