@@ -32,14 +32,14 @@ MEASURED := tests/store/replication/test_outage.py::test_latencies_stay_where_th
 # Files that `make test` leaves out: processes that are killed, flooded or cut off, servers and users that mean harm,
 # and input that wants to be slow.
 ATTACKS := tests/console/service/test_attacks.py tests/console/service/test_openapi.py \
-  tests/console/service/test_process.py tests/console/service/test_limits.py tests/envelope/cards/test_kept.py \
-  tests/envelope/cards/test_worker.py tests/envelope/layout/test_noninterference.py \
+  tests/console/service/test_process.py tests/console/service/test_limits.py \
+  tests/envelope/layout/test_noninterference.py \
   tests/summarizers/models/test_hostile_server.py tests/summarizers/models/test_faults.py \
   tests/steward/test_poison.py tests/test_linear.py tests/test_linear_shapes.py tests/store/crashes \
   tests/store/forks tests/store/journal/test_machines.py tests/store/journal/test_processes.py \
   tests/store/erasure/test_table.py tests/store/erasure/test_crashes.py tests/store/replication/test_outage.py \
   tests/store/maintenance/test_damage.py tests/store/profiles/test_commit_processes.py \
-  tests/steward/ingest/test_worker_pool.py \
+  tests/steward/ingest/test_worker_pool.py tests/simulation \
   tests/steward/night/test_kills.py tests/steward/night/test_poison.py tests/steward/night/test_laundering.py
 # And these: other people's servers and libraries, a browser, benchmarks, and the guides from first command to last.
 JOURNEYS := flows tests/flows tests/browser $(wildcard tests/test_guide_*.py) tests/test_examples.py tests/test_docs.py \
@@ -55,9 +55,11 @@ SMOKE := tests/golden tests/steward/golden tests/store/golden tests/schemas/test
   tests/summarizers/test_extraction.py tests/steward/night/test_dry_run.py tests/evals/suites/test_verbatim.py \
   tests/flows/test_imports.py tests/console/test_cli.py
 PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+# Attacks and journeys wait for other processes for a third of their time.
+WAITING := -n 3
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo smoke test attacks journeys soak check house mutants evals evals-full bench peers figures adapters \
+.PHONY: help demo smoke test attacks journeys soak simulate check house mutants evals evals-full bench peers figures adapters \
   inspect integrations \
   clients llama ministack docs linters lint types package installed lock clean
 
@@ -83,16 +85,19 @@ test: $(STAMP)  ## the tests of every change, in two processes; `make attacks jo
 	$(BIN)/python $(PYTEST) $(addprefix --ignore=,$(ATTACKS) $(JOURNEYS))
 
 attacks: $(STAMP)  ## kills, floods, outages, hostile input: each attack once, against real processes
-	$(BIN)/python $(PYTEST) $(ATTACKS)
+	$(BIN)/python $(PYTEST) $(WAITING) $(ATTACKS)
 
 journeys: $(STAMP)  ## guides and documents run, Prefect's server, agent frameworks, benchmarks, pages in a browser
-	$(BIN)/python $(PYTEST) $(JOURNEYS)
+	$(BIN)/python $(PYTEST) $(WAITING) $(JOURNEYS)
 
 soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, and what an outage costs: under an hour
 	CTXSTEWARD_SOAK=1 CTXSTEWARD_DAMAGES=10000 $(BIN)/python -m pytest -q -rP -n 2 --dist loadscope $(SOAKED) \
 	  --deselect $(MEASURED)
 	CTXSTEWARD_SOAK=1 $(BIN)/python -m pytest -q -s $(MEASURED)
 	$(BIN)/python -m benchmarks.bench journal outage
+
+simulate: $(STAMP)  ## seeded runs of the whole store under faults of disk, network, clock and process: SEEDS=10000
+	$(BIN)/python -m tests.simulation --workers 2 --seeds $(or $(SEEDS),200)
 
 check: $(STAMP)  ## style, types, layers
 	$(BIN)/ruff check .
@@ -114,7 +119,7 @@ evals: $(STAMP)  ## the long-horizon suites at their gates, as CI runs them
 evals-full:  ## the same with four times the scenarios
 	$(MAKE) evals EVALS=--full
 
-bench: $(STAMP)  ## the figures of docs/benchmarks.md; DATA=FOLDER of public transcripts for all rows, PEERS=1 for peers
+bench: $(STAMP)  ## the figures of benchmarks/figures.md; DATA=FOLDER of public transcripts for all rows, PEERS=1 for peers
 	$(BIN)/python -m benchmarks.bench $(if $(DATA),--data $(DATA))
 	$(if $(filter 1,$(PEERS)),$(MAKE) peers DATA=$(DATA))
 
@@ -125,7 +130,7 @@ figures: $(PEERS_VENV)/.installed  ## write every figure in docs anew from one c
 	$(BIN)/python -m benchmarks.recall $(DATA)/locomo/locomo_dev.json --write docs/selection.md
 	$(BIN)/python -m benchmarks.cost $(DATA)/tau_bench_airline $(DATA)/swe_agent --write docs/cost.md
 	$(BIN)/python -m benchmarks.peers --python $(PEERS_VENV)/bin/python --data $(DATA) --write docs/benchmarks.md
-	$(BIN)/python -m benchmarks.bench --data $(DATA) --write docs/benchmarks.md
+	$(BIN)/python -m benchmarks.bench --data $(DATA) --write benchmarks/figures.md
 
 adapters: $(PEERS_VENV)/.installed  ## the environment of those other libraries
 

@@ -54,7 +54,7 @@ from ctxsteward.steward.harvest.tools.episodes import (
     paired_values,
 )
 from ctxsteward.steward.harvest.tools.templates import ArgumentFix, FixTrigger, parse_action
-from ctxsteward.steward.harvest.usage import foresees, tool_trigger
+from ctxsteward.steward.harvest.usage import WatchedRecord, foresees
 from ctxsteward.steward.ingest.items import LoadedItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest
 from ctxsteward.steward.ledger.records import JudgementContext
@@ -209,7 +209,7 @@ def steward(records: Iterable[MetaRecommendation], statuses: Iterable[str]) -> A
     """
     kept: list[tuple[FixTrigger, Advice, frozenset[str]]] = []
     for record in sorted(records, key=lambda one: (-one.support.principals, one.id)):
-        trigger, advice = tool_trigger(record), frozenset(parse_action(record.action or ""))
+        trigger, advice = WatchedRecord.of(record).tool_trigger, frozenset(parse_action(record.action or ""))
         is_advice = bool(advice) and "fails_more" not in record.reasons
         if trigger is not None and is_advice and record.status in statuses:
             kept.append((trigger, advice, _quoted(record.text) - name_words(str(trigger))))
@@ -395,14 +395,16 @@ def _blocks(data: Sequence[Path], seeds: Sequence[int]) -> Mapping[str, Callable
             progress(f"{path.parent.name}/{path.name}")
             yield from measure_advice(f"{path.parent.name}/{path.name}", read_runs(path))
 
-    return {ADVICE: lambda: table(ADVICE_HEAD, advice_cells(measured()), texts=2)}
+    # A random or a constant fix is right less often than "as before", as a test holds: the page has the best baseline.
+    shown = (row for row in measured() if row.advice not in ("random", "constant"))
+    return {ADVICE: lambda: table(ADVICE_HEAD, advice_cells(shown), texts=2)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table, or write it into the page."""
     parser = script(__doc__)
     parser.add_argument("data", type=Path, nargs="*", help="files of tau-bench runs")
-    parser.add_argument("--seed", type=int, nargs="+", default=[1], help="of the worlds of our own")
+    parser.add_argument("--seed", type=int, nargs="+", default=[77, 78], help="of the worlds of our own")
     options = parser.parse_args(argv)
     return publish(parser, options, _blocks(options.data, options.seed))
 

@@ -30,8 +30,8 @@ MOST_PRICED_RATIO = 1.05
 
 Strategy = Callable[[AgentRun], Sequence[PricedPrompt]]
 """Return the prompt of each call of a run."""
-Baselines = Callable[[Sizer, Prices, int], Mapping[str, Strategy]]
-"""Make strategies by name for a budget of dynamic tokens."""
+Baselines = Callable[[Sizer], Mapping[str, Strategy]]
+"""Make strategies by name."""
 
 
 class CostRow(NamedTuple):
@@ -42,18 +42,11 @@ class CostRow(NamedTuple):
     strategy: str
     runs: int
     calls: int
-    raw_tokens: int
-    priced_tokens: float
-    """Cost in tokens at full price."""
     raw_ratio: float
     """Ratio to sending everything."""
     priced_ratio: float
-    prefix_reuse: float
-    """Part of the tokens that came from the cache."""
-    compactions: int
-    """Calls before which history was compacted, masked or dropped."""
-    breaks: int
-    """Calls whose prompt does not begin with the whole prompt of the previous call."""
+    dearest_run: float
+    """Highest ratio of a single run, cache-priced."""
     over_budget: float
     """Share of the calls."""
     invalid: float
@@ -71,7 +64,7 @@ def measure(
     builders: Mapping[str, EnvelopeBuilder],
     *,
     prices: Prices | None = None,
-    baselines: Baselines = lambda sizer, prices, budget_tokens: {},
+    baselines: Baselines = lambda sizer: {},
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[CostRow]:
     """Measure these builders, sending everything, and `baselines`, by format of the runs and over all.
@@ -82,13 +75,13 @@ def measure(
     first = next(iter(builders.values()))
     sizer = Sizer(first.counter)
     budget_tokens = first.budgets.dynamic_tokens
-    strategies = {EVERYTHING: everything, **baselines(sizer, prices, budget_tokens)}
-    bills: dict[str, dict[str, Bill]] = {}
+    strategies = {EVERYTHING: everything, **baselines(sizer)}
+    bills: dict[str, dict[str, list[Bill]]] = {}
     for number, run in enumerate(read_runs(paths, builders, sizer), 1):
         tell(f"run {number}: {run.name}, {len(run.seen)} calls")
         for name, prompts in (*run.ours.items(), *((name, sent(run)) for name, sent in strategies.items())):
             bill = run.bill(prompts, sizer, prices, budget_tokens=budget_tokens)
-            bills.setdefault(run.format, {}).setdefault(name, Bill()).add(bill)
+            bills.setdefault(run.format, {}).setdefault(name, []).append(bill)
     if not bills:
         raise InputError(f"{', '.join(map(str, paths))}: no model call in these transcripts; pass runs with replies")
     return list(_rows(bills))
@@ -104,33 +97,39 @@ def agent_builder(builder: EnvelopeBuilder) -> EnvelopeBuilder:
     return EnvelopeBuilder(builder.model, tokenizer=tokenizer, budgets=budgets, selector=None)
 
 
-def _rows(bills: Mapping[str, Mapping[str, Bill]]) -> Iterator[CostRow]:
-    summed: dict[str, Bill] = {}
+def _rows(bills: Mapping[str, Mapping[str, Sequence[Bill]]]) -> Iterator[CostRow]:
+    """Yield the rows for the bills of the runs, by format and strategy."""
+    together: dict[str, list[Bill]] = {}
     for by_strategy in bills.values():
-        for name, bill in by_strategy.items():
-            summed.setdefault(name, Bill()).add(bill)
-    together = {ALL: summed} if len(bills) > 1 else {}
-    for label, by_strategy in {**bills, **together}.items():
-        everything = by_strategy[EVERYTHING]
-        for name, bill in by_strategy.items():
+        for name, of_runs in by_strategy.items():
+            together.setdefault(name, []).extend(of_runs)
+    for label, by_strategy in {**bills, **({ALL: together} if len(bills) > 1 else {})}.items():
+        baseline = by_strategy[EVERYTHING]
+        everything = _summed(baseline)
+        for name, of_runs in by_strategy.items():
+            bill = _summed(of_runs)
+            ratios = [run.priced / other.priced for run, other in zip(of_runs, baseline, strict=True)]
             yield CostRow(
                 runs_of=label,
                 strategy=name,
                 runs=bill.runs,
                 calls=bill.calls,
-                raw_tokens=bill.tokens,
-                priced_tokens=round(bill.priced, 1),
                 raw_ratio=round(bill.tokens / everything.tokens, 4),
                 priced_ratio=round(bill.priced / everything.priced, 4),
-                prefix_reuse=round(bill.cached_tokens / bill.tokens, 4),
-                compactions=bill.rewrites,
-                breaks=bill.breaks,
+                dearest_run=round(max(ratios), 4),
                 over_budget=round(bill.over_budget / bill.calls, 4),
                 invalid=round(bill.invalid / bill.calls, 4),
                 task_shown=round(bill.task_shown / bill.runs, 4),
                 task_reachable=round(bill.task_reachable / bill.runs, 4),
                 values_shown=round(bill.values_shown / bill.values_used, 4) if bill.values_used else None,
             )
+
+
+def _summed(bills: Sequence[Bill]) -> Bill:
+    whole = Bill()
+    for bill in bills:
+        whole.add(bill)
+    return whole
 
 
 def missed_bars(rows: Sequence[CostRow]) -> list[str]:

@@ -1,12 +1,12 @@
 """Time, memory and other figures beside the bars that they are held to; exit 1 where a bar is missed.
 
-    python -m benchmarks.bench [NAME...] [--data FOLDER] [--write docs/benchmarks.md]
+    python -m benchmarks.bench [NAME...] [--data FOLDER] [--write benchmarks/figures.md]
 
 A benchmark is a function that yields rows; `BENCHES` has them by name. A figure is a ratio of two measurements of one
 run, or a median of several; times are CPU time unless a row says wall. FOLDER holds the public transcripts
 (``tau_bench_airline``, ``swe_agent``, ``locomo``).
 
-``--write docs/benchmarks.md`` puts rows that are held to a bar, and those that other pages quote, between that file's
+``--write benchmarks/figures.md`` puts rows that are held to a bar, and those that pages quote, between that file's
 two markers as well; rows of benchmarks that were not asked for stay as they are there.
 """
 

@@ -1,4 +1,4 @@
-"""How often `blame` names the piece of a prompt that carries a reply's words: the table of ``docs/benchmarks.md``.
+"""How often `blame` names the piece of a prompt that carries a reply's words.
 
     python -m benchmarks.blame FOLDER [--cases 500]   # folder of public transcripts
 

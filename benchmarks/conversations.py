@@ -2,9 +2,9 @@
 
 `conversation` makes one long talk for timing builds: sentences with numbers and names, and no two equal messages.
 
-`write` makes files of a help desk's transcripts for timing the steward's nights, one conversation each (`messages`), of
-10 to 30 messages: questions, answers, tool calls of which some fail and are then corrected, and sometimes a
-correction, a wish or a fact.
+`write` makes files of a help desk's transcripts for timing the steward's nights, one conversation each (`messages`). A
+conversation has 10 to 30 messages: questions, answers, tool calls (some fail and are repeated with a correction), and
+sometimes a correction, a wish or a fact of the user.
 """
 
 from __future__ import annotations

@@ -8,38 +8,51 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, Prices, model_info
+from ctxsteward.console.pages.cut_costs import CutCost, cut_costs
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, Prices, model_info, past_calls
+from ctxsteward.envelope.testing import memory_store
+from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.evals.documents import table
+from ctxsteward.evals.replay import files_of, open_session, replay
 
 from .agent_costs import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builder, grouped, measure, title
 from .masking import strategies
 from .report import progress, publish, script
 
 MODEL = "gpt-4o"
-BUDGETS_TOKENS = (900, 4_000, 16_000)
-HEAD = (
-    "sent",
-    "raw",
-    "cache-priced",
-    "from cache, %",
-    "compactions",
-    "over budget, %",
-    "task shown, %",
-    "used values shown, %",
-)
+CHARGED = "gpt-5.6"
+"""A model whose cache writes cost 1.25; it counts as `MODEL` does."""
+DEFAULT_TOKENS = 8_000
+"""Dynamic tokens of a builder without `budgets`."""
+BUDGETS_TOKENS = (900, 4_000, DEFAULT_TOKENS)
 
 
-def cells(row: CostRow) -> tuple[str, ...]:
-    """Return a row's figures in the order of `HEAD`."""
+def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
+    """Yield a table for each dynamic budget, with a column of prices and one of values for each format of runs."""
+    prices = Prices(block_tokens=model_info(MODEL).prices.block_tokens)
+    costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
+    yield f"{costs}; block {prices.block_tokens:,} tokens."
+    for dynamic_tokens in budgets_tokens:
+        measured = measure(data, _builders(dynamic_tokens), prices=prices, baselines=strategies, tell=progress)
+        groups = grouped(measured)
+        *_, together = groups.values()
+        head = ("sent", *groups, "raw", "dearest run", "over budget, %", "task shown, %")
+        head = (*head, *(f"values, {runs_of}, %" for runs_of in groups))
+        rows = map(cells, zip(*groups.values(), strict=True))
+        yield from ("", f"**{title(together, dynamic_tokens)}**", "", *table(head, rows))
+
+
+def cells(row: Sequence[CostRow]) -> tuple[str, ...]:
+    """Return one strategy's figures; the last of its rows is of all runs."""
+    together = row[-1]
     return (
-        row.strategy,
-        f"{row.raw_ratio:.2f}",
-        f"{row.priced_ratio:.2f}",
-        _percent(row.prefix_reuse),
-        f"{row.compactions:,}",
-        _percent(row.over_budget),
-        _percent(row.task_shown),
-        "–" if row.values_shown is None else _percent(row.values_shown),
+        together.strategy,
+        *(f"{one.priced_ratio:.2f}" for one in row),
+        f"{together.raw_ratio:.2f}",
+        f"{together.dearest_run:.2f}",
+        _percent(together.over_budget),
+        _percent(together.task_shown),
+        *("–" if one.values_shown is None else _percent(one.values_shown) for one in row),
     )
 
 
@@ -47,16 +60,34 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f}".removesuffix(".0")
 
 
-def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
-    """Yield a table for each dynamic budget and each format; for the largest budget one for all formats."""
-    prices = Prices(block_tokens=model_info(MODEL).prices.block_tokens)
-    costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
-    yield f"{costs}; block {prices.block_tokens:,} tokens."
+NEAR = 0.15
+"""A prediction is near if it is off by at most this share of what a cut saved."""
+
+
+def cuts_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS[:2]) -> Iterator[str]:
+    """Yield a table of what compactions cost and saved, as predicted and as it came."""
+    rows = []
     for dynamic_tokens in budgets_tokens:
-        measured = measure(data, _builders(dynamic_tokens), prices=prices, baselines=strategies, tell=progress)
-        tables = list(grouped(measured).values())
-        for rows in tables[-1:] if dynamic_tokens == max(budgets_tokens) else tables:
-            yield from ("", f"**{title(rows, dynamic_tokens)}**", "", *table(HEAD, map(cells, rows)))
+        for path in data:
+            cuts = list(_cuts(path, EnvelopeBuilder(CHARGED, budgets=Budgets(dynamic_tokens=dynamic_tokens))))
+            near = sum(abs(cut.predicted - cut.saved) <= NEAR * abs(cut.saved) for cut in cuts)
+            figures = [sum(getattr(cut, name) for cut in cuts) for name in ("rewritten_tokens", "predicted", "saved")]
+            paid_back = sum(cut.paid_back_call is not None for cut in cuts)
+            shares = [f"{count} of {len(cuts)}" for count in (near, paid_back)]
+            rows.append((path.name, f"{dynamic_tokens:,}", *shares, *(f"{figure:,.0f}" for figure in figures)))
+    head = ("runs", "budget", f"predicted within {NEAR:.0%}", "paid back", "rewritten", "predicted", "saved")
+    yield from table(head, rows)
+
+
+def _cuts(path: Path, builder: EnvelopeBuilder) -> Iterator[CutCost]:
+    for file in files_of([path]):
+        for transcript in read_transcripts(file):
+            progress(f"cuts at {builder.budgets.dynamic_tokens:,}", transcript.session)
+            with memory_store() as store:
+                session = open_session(store, transcript)
+                for _ in replay(transcript, builder, session):
+                    pass
+                yield from cut_costs(past_calls(store, session.id))
 
 
 def _builders(dynamic_tokens: int) -> dict[str, EnvelopeBuilder]:
@@ -70,7 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = script(__doc__)
     parser.add_argument("data", type=Path, nargs="+", help="files of agent runs, or folders of them")
     options = parser.parse_args(argv)
-    return publish(parser, options, {"cost": lambda: cost_block(options.data)})
+    blocks = {"cost": lambda: cost_block(options.data), "cuts": lambda: cuts_block(options.data)}
+    return publish(parser, options, blocks)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The effect on a chat service of an object store that is dead, black-holed or slow: none until it is back.
+"""Measure that a dead, black-holed or slow object store does not slow down a chat service.
 
 50 sessions in 50 threads take two steps (append and build) a second each, on a journal in a file, drained into a store
 that answers in 10 ms while healthy. Bars: every build succeeds; in trouble the p99 of append + build is at most

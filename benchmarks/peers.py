@@ -368,7 +368,7 @@ class Column(NamedTuple):
     best: Callable[[Sequence[float]], float] | None = None
     """Returns the winning value of a column; None if there is no winner."""
     per: str = ""
-    """The figure of which this one is a share, in percent; ``everything``: it is a ratio to everything's."""
+    """Name of the figure that divides this one, in percent; ``everything``: the same figure of sending everything."""
 
     def value(self, one: PeerFigures, everything: PeerFigures) -> float | None:
         """Return a subject's value; None if not scored."""

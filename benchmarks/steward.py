@@ -33,7 +33,7 @@ from .conversations import write
 from .rows import BenchmarkRow, row
 
 NAME = "steward"
-PUBLIC = ("tau_bench_airline", "swe_agent", "locomo")
+PUBLIC = ("tau_bench_airline", "swe_agent")
 READ = 400
 """Transcripts of the throughput rows."""
 FULL = 10_000

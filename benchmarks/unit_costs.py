@@ -1,8 +1,6 @@
 """What single things cost: an import, first sessions, an audit, a ranking, cards.
 
-Of cards (`cards`): what they cost the chat path, and what they give: appends beside `Store.cards`, catching up,
-fetching a session. The store is a `file:` store, the index SQLite beside its journal. Bursts of 100 messages go to four
-sessions in turn, one append a message, alone and beside the worker. Wall time.
+Cards are those of one session in a `file:` store, made and read again. Wall time.
 """
 
 from __future__ import annotations
@@ -18,11 +16,10 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Store, open_store
 from ctxsteward.envelope.audit import audit, sealed_request
-from ctxsteward.envelope.cards import card_maker, cards_of, open_cards, rebuild
+from ctxsteward.envelope.cards import cards_of
 from ctxsteward.envelope.recall.heuristic import Weights
 from ctxsteward.envelope.recall.session_index import IndexedUnit, SessionIndex
 from ctxsteward.envelope.testing import memory_store
@@ -228,79 +225,20 @@ def _query_ms(index: SessionIndex) -> tuple[float, float]:
     return spent[len(spent) // 2], spent[int(0.99 * (len(spent) - 1))]
 
 
-MESSAGES = 10_000
-SESSIONS = 4
-BURST = 100
-ROUNDS = 3
 FETCHED = 200
-"""Messages of the session that is fetched."""
+"""Messages of the session whose cards are read."""
 FETCHES = 50
-FLUSH_SECONDS = 600.0
 
 
 def cards(data: object = None) -> Iterator[BenchmarkRow]:
-    """Yield the figures."""
-    rounds = [(_appended(beside=False), _appended(beside=True)) for _ in range(ROUNDS)]
-    what = f"{MESSAGES:,} messages in bursts of {BURST}: an append beside the worker / alone, p50"
-    yield row("cards", what, statistics.median(b.p50_ms / a.p50_ms for a, b in rounds), "×", at_most=1.2)
-    for name, found in (("alone", [a for a, _ in rounds]), ("beside the worker", [b for _, b in rounds])):
-        for label in ("p50_ms", "p99_ms"):
-            value = statistics.median(getattr(one, label) for one in found)
-            yield row("cards", f"an append {name}, {label[:3]}", value, "ms")
-    beside = [b for _, b in rounds]
-    yield row("cards", "messages without a card after the bursts", statistics.median(b.behind for b in beside))
-    yield row(
-        "cards", "seconds until every message has its card", statistics.median(b.catch_up_seconds for b in beside)
-    )
-    yield row("cards", f"messages of {MESSAGES:,} that never got one", sum(b.missing for b in beside), at_most=0)
-    yield from _fetched()
-
-
-class _AppendFigures(NamedTuple):
-    p50_ms: float
-    p99_ms: float
-    behind: int = 0
-    catch_up_seconds: float = 0.0
-    missing: int = 0
-
-
-def _appended(*, beside: bool) -> _AppendFigures:
-    messages = conversation(MESSAGES // SESSIONS)
+    """Yield what the cards of a session cost at first, and again."""
     with tempfile.TemporaryDirectory() as folder, open_store(f"file:{folder}/store") as store:
-        sessions = [store.session(f"s{n}") for n in range(SESSIONS)]
-        cards = store.cards() if beside else None
-        sessions[0].append(messages[0])  # the tokenizer is loaded
-        spent = []
-        for start in range(0, len(messages), BURST):
-            for session in sessions:
-                for message in messages[start : start + BURST]:
-                    began = time.perf_counter()
-                    session.append(message)
-                    spent.append((time.perf_counter() - began) * 1e3)
-        spent.sort()
-        p50, p99 = spent[len(spent) // 2], spent[int(0.99 * len(spent))]
-        if cards is None:
-            return _AppendFigures(p50, p99)
-        wanted = sum(map(len, sessions))
-        behind = wanted - sum(one.carded for one in cards.index.sessions())
-        began = time.perf_counter()
-        cards.flush(FLUSH_SECONDS)
-        seconds = time.perf_counter() - began
-        return _AppendFigures(p50, p99, behind, seconds, wanted - sum(one.cards for one in cards.index.sessions()))
-
-
-def _fetched() -> Iterator[BenchmarkRow]:
-    """Measure fetching one session's cards among others, as a selector does."""
-    with memory_store() as store, tempfile.TemporaryDirectory() as folder:
-        for n in range(20):
-            store.session(f"s{n}").extend(conversation(FETCHED, seed=n))
-        index = open_cards(f"sqlite:{folder}/cards.sqlite")
-        rebuild(store, index, card_maker())
-        session, spent = store.session("s7"), []
+        session, spent = store.session("s"), []
+        session.extend(conversation(FETCHED))
         for _ in range(FETCHES):
             began = time.perf_counter()
-            found = cards_of(index, session)
+            found = cards_of(session).cards
             spent.append((time.perf_counter() - began) * 1e3)
             assert len(found) == FETCHED, f"{len(found)} cards of {FETCHED} messages"
-        index.close()
-    yield row("cards", f"fetching the cards of a session of {FETCHED}, p50", statistics.median(spent), "ms", at_most=2)
+    yield row("cards", f"making the cards of a session of {FETCHED}", spent[0], "ms")
+    yield row("cards", "reading them again, p50", statistics.median(spent), "ms", at_most=20)

@@ -3,7 +3,7 @@
     python -m tests.defects                                   # each at its suite's gates, with the scenarios it names
     python -m tests.defects --full                            # with all that CI plays
     python -m tests.defects --only NAME --only NAME
-    python -m tests.defects --write docs/discrimination.md
+    python -m tests.defects --write benchmarks/discrimination.md
 
 A suite whose gates cannot fail proves nothing. `tests/evals/suites/defects.yaml` names for each defect a text of one
 source file and what stands there instead, the suite that is there for it, and the gates that must turn red. The room
@@ -41,8 +41,8 @@ BLOCK = "defects"
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Defect(BaseModel):
-    """What is broken, and what notices."""
+class PlantedMistake(BaseModel):
+    """A mistake in a copy of the product."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,13 +51,6 @@ class Defect(BaseModel):
     was: Text
     """Stands once in the file."""
     now: str
-    suite: Text
-    scenarios: Annotated[tuple[int, ...], Field(min_length=1)] | None = None
-    """Numbers of its split ci, a part of what CI plays; None: all of that, since in less its gates are undecided."""
-    gates: Annotated[tuple[Text, ...], Field(min_length=1)]
-    """Figures of the suite that must all fall."""
-    everyday: bool = False
-    """Tried in every run of the tests."""
 
     @property
     def source(self) -> Path:
@@ -70,7 +63,7 @@ class Defect(BaseModel):
         return self.source.read_text(encoding="utf-8").count(self.was)
 
     def seeded(self, folder: Path) -> Path:
-        """A source root with the defect in it, to be put before the others."""
+        """A source root with the mistake in it, to be put before the others."""
         room = self.file.partition("/")[0]
         root = ROOT / SHARED_ROOTS.get(room, room)
         copy = folder / root.name
@@ -80,10 +73,27 @@ class Defect(BaseModel):
         return copy
 
 
+class Defect(PlantedMistake):
+    """What is broken, and the gates that notice."""
+
+    suite: Text
+    scenarios: Annotated[tuple[int, ...], Field(min_length=1)] | None = None
+    """Numbers of its split ci, a part of what CI plays; None: all of that, since in less its gates are undecided."""
+    gates: Annotated[tuple[Text, ...], Field(min_length=1)]
+    """Figures of the suite that must all fall."""
+    everyday: bool = False
+    """Tried in every run of the tests."""
+
+
 def read_defects(path: Path = FILE) -> dict[str, Defect]:
     """All of the file, by name."""
     read: Mapping[str, object] = YAML(typ="safe").load(path)
     return TypeAdapter(dict[str, Defect]).validate_python(read)
+
+
+def python_path(first: Sequence[Path] = ()) -> str:
+    """Return a PYTHONPATH with these source roots before those of the product."""
+    return os.pathsep.join(map(str, (*first, *(ROOT / room for room in ROOMS))))
 
 
 class Verdict(NamedTuple):
@@ -101,7 +111,7 @@ class Verdict(NamedTuple):
 
 def played(suite: str, scenarios: Iterable[int] | None, first: Sequence[Path] = (), split: str = "ci") -> Verdict:
     """Play scenarios of a suite, all that CI plays for None, with these source roots before the installed ones."""
-    path = os.pathsep.join(str(folder) for folder in (*first, *(ROOT / room for room in ROOMS)))
+    path = python_path(first)
     only = [arg for number in scenarios or () for arg in ("--only", f"{suite}/{split}-{number}")]
     program = "from ctxsteward.console.cli import main; main()"
     options = ["--gate", "--workers", "1", "--json", "--split", split]

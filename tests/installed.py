@@ -65,8 +65,6 @@ IMPORTS_ONLY = {
 """Pages of whose Python only the imports are run, and why."""
 DOUBLES = {"ClaudeAgentOptions(": "scripted_claude"}
 """Code of a block that needs a program of somebody else, and the module of tests that plays that program."""
-ABSENT = ["google"]
-"""SDKs that no extra brings."""
 ELSEWHERE = {
     "curl": "asks the service, which `served` does",
     "python -m uvicorn": "listens; tests/test_docs.py starts it",
@@ -309,7 +307,6 @@ class Environment:
             "modules": list(modules),
             "python": python,
             "commands": commands,
-            "absent": ABSENT,
             "environment": {
                 "DATA": "console/ctxsteward/console/data",
                 "COLUMNS": "100",

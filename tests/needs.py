@@ -44,6 +44,7 @@ FRAMEWORKS = needs("agent frameworks", "make integrations")
 MODEL_SERVER = needs("a model server", "make llama")
 LINTERS = needs("linters and the site's builder", "make linters")
 CLIENTS = needs("generated clients", "make clients")
+PUBLISHED_FORMS = needs("CycloneDX's and in-toto's packages", "make demo")
 PUBLIC_DATA = needs("public data sets", "put them in ../shared")
 CLAUDE_SDK = needs("claude-agent-sdk (168 MB)", "CTXSTEWARD_CLAUDE_SDK=PYTHON names an interpreter that has it")
 

@@ -36,7 +36,7 @@ def imports_alone(code: str) -> str:
     return "\n".join(ast.unparse(node) for node in nodes)
 
 
-def play_python(blocks: list[dict[str, Any]], absent: list[str]) -> Iterator[str | None]:
+def play_python(blocks: list[dict[str, Any]]) -> Iterator[str | None]:
     """Run blocks in order, with the names of those before; of one that is not to be run, its imports.
 
     A block with a double is run, and then the double with the names that it left. Yields None for each block of which
@@ -56,10 +56,9 @@ def play_python(blocks: list[dict[str, Any]], absent: list[str]) -> Iterator[str
                 continue
             if not block["run"] and not (block["own"] and block["double"]):
                 lines = imports_alone(code).splitlines() if block["own"] else []
-                present = [line for line in lines if line.split()[1].partition(".")[0] not in absent]
-                if present:
+                if lines:
                     yield None
-                    exec(compile("\n".join(present), where, "exec"), names)
+                    exec(compile("\n".join(lines), where, "exec"), names)
                 continue
             yield None
             with contextlib.redirect_stdout(io.StringIO()):
@@ -112,7 +111,7 @@ def main(path: str) -> int:
             import_module(module)
         except Exception as error:
             failed.append(f"import {module}: {type(error).__name__}: {error}")
-    told = list(play_python(asked["python"], asked["absent"]))
+    told = list(play_python(asked["python"]))
     failed += [fault for fault in told if fault is not None]
     failed += play_commands(asked["commands"], asked["environment"])
     print(json.dumps({"played": told.count(None) + len(asked["commands"]), "failed": failed}))

@@ -1,4 +1,4 @@
-"""Scripted providers for the documents: they judge each request by the published rules, and answer a line.
+"""A scripted provider for the documents: it judges each request by the published rules, and answers a line.
 
 Imported by tests, and by `tests.reader` in environments that have the wheel and nothing of the checkout.
 """
@@ -6,16 +6,14 @@ Imported by tests, and by `tests.reader` in environments that have the wheel and
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
+from ctxsteward.evals.prompt_cost import openai_faults
 
 
 class Reply(BaseModel):
@@ -50,40 +48,14 @@ class OpenAIChat:
         return reply(choices=[{"index": 0, "message": message}], usage=usage)
 
 
-class OpenAIResponses:
-    def create(self, *, model: str, input: list[Any], **rest: Any) -> Reply:
-        assert input
-        return reply(output_text="It is 2.", usage={"input_tokens": 1_000, "output_tokens": 9})
-
-
-class AnthropicMessages:
-    def create(self, *, model: str, max_tokens: int, messages: list[Any], **rest: Any) -> Reply:
-        assert anthropic_faults({"messages": messages, **rest}) == []
-        usage = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 9}
-        return reply(role="assistant", content=[{"type": "text", "text": "It is 2."}], usage=usage)
-
-
-class GeminiModels:
-    def generate_content(self, *, model: str, contents: list[Any], config: Any) -> Reply:
-        assert contents[0]["role"] == "user"
-        return reply(text="It is 2.", usage_metadata={"prompt_token_count": 1_000})
-
-
 class Namespace:
     def __init__(self, **names: Any) -> None:
         self.__dict__.update(names)
 
 
 def install(patch: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Put scripted clients in the place of the SDKs' own; `patch` sets an attribute, as `setattr` does."""
-    clients = {
-        "openai": ("OpenAI", Namespace(chat=Namespace(completions=OpenAIChat()), responses=OpenAIResponses())),
-        "anthropic": ("Anthropic", Namespace(messages=AnthropicMessages())),
-    }
-    for package, (name, client) in clients.items():
-        with suppress(ModuleNotFoundError):
-            # A class, because other packages name the SDK's client in annotations.
-            patch(import_module(package), name, type(name, (), {"__new__": lambda cls, client=client: client}))
-    google = ModuleType("google")  # no extra brings its SDK
-    google.genai = Namespace(Client=lambda: Namespace(models=GeminiModels()))  # type: ignore[attr-defined]
-    sys.modules["google"] = google
+    """Put a scripted client in the place of OpenAI's own; `patch` sets an attribute, as `setattr` does."""
+    client = Namespace(chat=Namespace(completions=OpenAIChat()))
+    with suppress(ModuleNotFoundError):
+        # A class, because other packages name the SDK's client in annotations.
+        patch(import_module("openai"), "OpenAI", type("OpenAI", (), {"__new__": lambda cls: client}))

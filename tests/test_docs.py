@@ -2,7 +2,7 @@
 
 A ```python fence is run, in order, with the names of the fences before it; what it prints is the ```text fence that
 follows. ```python no-run needs a framework's SDK. In a ```console fence each `$` line is a command. Random nonces are
-compared as one and the same. Providers are scripted: they judge each request by the published rules.
+compared as one and the same. The provider is scripted: it judges each request by the published rules.
 """
 
 from __future__ import annotations
@@ -17,21 +17,14 @@ import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
 
 from benchmarks.bench import NAME, bench_block, main
-from benchmarks.pictures import (
-    demo_svg,
-    evidence_svg,
-    points,
-    question_svg,
-    terminal_svg,
-    window_svg,
-)
+from benchmarks.pictures import evidence_svg, question_svg
 from benchmarks.rows import BenchmarkRow
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.documents import block_of, markers, with_block
@@ -39,15 +32,16 @@ from ctxsteward.evals.suites.catalogue import NAMES, suite_named
 from ctxsteward.schemas import errors
 from ctxsteward.schemas.findings import FINDING_KINDS
 
-from .model_server import ModelServer
+from .model_server import ModelServer, Reply, SeenRequest
 from .needs import CURL_AND_JQ
 from .scripted_providers import install
-from .shell import Shell
+from .shell import Done, Shell
 from .test_guide_nightly_steward import shown
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "console" / "ctxsteward" / "console" / "data"
 DOCS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+SHOWN = {"DATA": str(DATA), "COLUMNS": "100"}
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -115,23 +109,28 @@ def test_pages_with_python_are_found_and_only_integrations_have_code_apart() -> 
     assert apart == APART
 
 
-@pytest.mark.parametrize("test", ELSEWHERE.values())
-def test_the_test_that_runs_a_page_exists(test: str) -> None:
-    path, _, name = test.partition("::")
-    assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+def test_the_test_that_runs_a_page_exists() -> None:
+    for test in ELSEWHERE.values():
+        path, _, name = test.partition("::")
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def weather(request: SeenRequest) -> Reply:
+    """Ask for the tool of the page on FastAPI once, and answer then."""
+    asks = request.body.get("tools") and request.body["messages"][-1]["role"] == "user"
+    return Reply(calls=(("weather", {}),)) if asks else Reply(text="Sunny all week.")
 
 
 @pytest.mark.parametrize(
     "page", [page for page in pages_with_python() if page.name not in ELSEWHERE], ids=lambda page: page.name
 )
 def test_a_page_prints_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a folder of its own, with scripted providers in place of the SDKs' clients."""
+    """In a folder of its own, with a scripted provider in place of the SDK's client."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     if page.name == "guide-chat-service.md":
-        monkeypatch.setitem(sys.modules, "google", ModuleType("google"))  # `install` sets another; it is restored
         install(monkeypatch.setattr)
-    with ModelServer() as server:  # stands for the provider where a page has OpenAI's own client
+    with ModelServer(weather) as server:  # stands for the provider where a page has OpenAI's own client
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         assert run_python(page, {"__name__": page.stem}) > 0
 
@@ -157,6 +156,30 @@ def test_the_tutorials_service_survives_its_death_and_prints_what_it_says(
     assert sum(command.startswith("kill") for command, _ in commands) == 2
 
 
+SENT = ROOT / "docs" / "guide-see-what-was-sent.md"
+CONSOLE = re.compile(r"^```console\n.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def printed_anew(page: str, shell: Shell) -> str:
+    """A page with what its commands print now, in order."""
+
+    def fence(found: re.Match[str]) -> str:
+        parts = []
+        for command, _ in shown(found[0]):
+            done = Done(0, "", "") if command.startswith("export ") else shell.run(command)
+            printed = "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines())
+            parts.append(f"$ {command}\n{printed}".rstrip() + "\n")
+        return f"```console\n{''.join(parts)}```"
+
+    return CONSOLE.sub(fence, page)
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="no POSIX shell")
+def test_the_page_on_what_was_sent_prints_what_it_says(tmp_path: Path) -> None:
+    page = SENT.read_text(encoding="utf-8")
+    assert printed_anew(page, Shell(tmp_path, SHOWN)) == page, "rewrite: python -m tests.test_docs"
+
+
 def test_every_finding_and_error_has_a_remedy() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     rows = {name for row in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
@@ -167,10 +190,9 @@ def test_every_finding_and_error_has_a_remedy() -> None:
     } == set()
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
-def test_a_fence_says_what_it_is(path: Path) -> None:
+def test_a_fence_says_what_it_is() -> None:
     kinds = {"python", "python no-run", "text", "console", "sh", "yaml", "toml", "json", "mermaid"}
-    assert {fence.info for fence in fences(path)} <= kinds
+    assert [(path.name, fence.info) for path in DOCS for fence in fences(path) if fence.info not in kinds] == []
 
 
 FIGURES = {metric.name for name in NAMES for metric in suite_named(name).metrics}
@@ -186,9 +208,8 @@ def unnamed(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
-def test_a_figure_of_a_suite_names_its_split(path: Path) -> None:
-    assert unnamed(path.read_text(encoding="utf-8")) == []
+def test_a_figure_of_a_suite_names_its_split() -> None:
+    assert [(path.name, said) for path in DOCS for said in unnamed(path.read_text(encoding="utf-8"))] == []
 
 
 def test_a_figure_without_its_split_is_found() -> None:
@@ -211,9 +232,9 @@ def without_half(text: str) -> list[str]:
     return [b for b in blocks if PUBLIC_TALK.search(b) and MEASURED.search(b) and not HALF.search(b)]
 
 
-@pytest.mark.parametrize("path", [path for path in DOCS if path.name != "CHANGELOG.md"], ids=lambda path: path.name)
-def test_a_figure_of_public_conversations_names_its_half(path: Path) -> None:
-    assert without_half(path.read_text(encoding="utf-8")) == []
+def test_a_figure_of_public_conversations_names_its_half() -> None:
+    pages = [path for path in DOCS if path.name != "CHANGELOG.md"]
+    assert [(path.name, said) for path in pages for said in without_half(path.read_text(encoding="utf-8"))] == []
 
 
 def test_a_figure_without_its_half_is_found() -> None:
@@ -257,20 +278,6 @@ def test_the_table_of_commands_lists_each_command_and_its_examples_run(shell: Sh
 REDRAW = "out of date: run `python -m benchmarks.pictures docs/img`"
 
 
-def test_the_picture_of_the_window_is_of_this_version_and_of_the_demo() -> None:
-    calls = points()
-    assert (ROOT / "docs" / "img" / "window.svg").read_text(encoding="utf-8") == window_svg(calls), REDRAW
-    demo = json.loads(CliRunner().invoke(cli, ["demo", "--json"]).stdout)
-    assert len(calls) == demo["calls"]
-    assert sum(call.full_tokens for call in calls) == demo["full_history_tokens"]
-    assert sum(call.sent_tokens for call in calls) == demo["sent_tokens"]
-    assert sum(call.compacted for call in calls) == demo["compactions"]
-
-
-def test_the_picture_of_the_demo_is_of_this_version() -> None:
-    assert (ROOT / "docs" / "img" / "demo.svg").read_text(encoding="utf-8") == demo_svg(), REDRAW
-
-
 def test_the_picture_of_the_question_is_of_this_version_and_says_what_the_demo_found() -> None:
     drawn = (ROOT / "docs" / "img" / "question.svg").read_text(encoding="utf-8")
     assert drawn == question_svg(), REDRAW
@@ -284,11 +291,6 @@ def test_the_picture_of_the_question_is_of_this_version_and_says_what_the_demo_f
 def test_the_picture_of_evidence_is_of_the_tables_of_its_page() -> None:
     page = (ROOT / "docs" / "selection.md").read_text(encoding="utf-8")
     assert (ROOT / "docs" / "img" / "evidence.svg").read_text(encoding="utf-8") == evidence_svg(page), REDRAW
-
-
-def test_build_times_leave_no_trace_in_the_picture_of_the_demo() -> None:
-    told = "Checked\n  ok all\nsame head in both\n calls over budget  {} 0 of 9\n build, p50 / p95  {} ms\n"
-    assert terminal_svg(told.format(" ", "0.40 / 8.15")) == terminal_svg(told.format("  ", "0.40 / 18.15"))
 
 
 def test_a_table_goes_between_the_markers_and_touches_nothing_else() -> None:
@@ -326,3 +328,10 @@ def test_a_file_without_markers_is_refused_before_anything_runs(
     begin, end = markers(NAME)
     assert f"no {begin} followed by {end}" in capsys.readouterr().err
     assert path.read_text() == "# no markers\n"
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        here = Path(folder, "here")
+        here.mkdir()
+        SENT.write_text(printed_anew(SENT.read_text(encoding="utf-8"), Shell(here, SHOWN)), encoding="utf-8")

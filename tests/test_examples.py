@@ -55,6 +55,10 @@ the same envelope as then: True
 findings in what was sent: 0
 after somebody altered it: injected_text messages[7].content
 """,
+    "way_back": """
+[1] Bicycle 0 squeaks.
+Bicycle 2 squeaks. Bicycle 7 squeaks.
+""",
 }
 
 

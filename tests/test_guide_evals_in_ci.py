@@ -157,13 +157,11 @@ def test_the_guide_shows_a_server_that_answers() -> None:
         assert answers.ask(url, dialogue, "who?").messages[-1] == {"role": "user", "content": "who?"}
 
 
-def test_the_guide_shows_an_object_that_leads_back_and_searches(tmp_path: Path) -> None:
-    text = GUIDE.read_text(encoding="utf-8")
-    (code,) = [code for code in re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S) if "class WayBack" in code]
-    (tmp_path / "strategies.py").write_text(code)
-    command = "ctxsteward evals run verbatim --only verbatim/docs-1 --json --subject strategies.py:WayBack"
+def test_the_example_of_an_object_leads_back_and_searches(tmp_path: Path) -> None:
+    (tmp_path / "way_back.py").write_bytes((EXAMPLES / "way_back.py").read_bytes())
+    command = "ctxsteward evals run verbatim --only verbatim/docs-1 --json --subject way_back.py:WayBack"
     result = EvalResult.model_validate_json(Shell(tmp_path, {}).run(command).stdout)
-    assert (result.errors, result.setup["subject"]) == ({}, "strategies.py:WayBack")
+    assert (result.errors, result.setup["subject"]) == ({}, "way_back.py:WayBack")
     values = {metric.name: metric.value for metric in result.metrics}
     assert (values["last_user"], values["last_assistant"]) == (1, 1)
     assert values["earlier_reachable"] is not None
@@ -225,7 +223,7 @@ def test_the_guide_s_own_suite_and_draft_print_what_it_says(tmp_path: Path) -> N
 
 
 def judging_section() -> str:
-    return GUIDE.read_text(encoding="utf-8").partition("## A model as judge\n")[2].partition("\n## Time")[0]
+    return GUIDE.read_text(encoding="utf-8").partition("## A model as judge\n")[2].partition("\n## Repeats")[0]
 
 
 def counted(text: str) -> str:

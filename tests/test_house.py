@@ -253,9 +253,10 @@ def test_everything_the_project_names_is_locked() -> None:
 
 HOSTS = ("pypi" + ".org", "files.python" + "hosted", "registry.npm" + "js", "crates" + ".io")
 FOLDERS = re.compile(r"(?<![\w.])/(?:home|Users|root|work)/(?=\w)")
+UNMERGED = ("<" * 7 + " ", ">" * 7 + " ")
 
 
-def test_no_file_names_somebody_s_folder_or_a_package_registry() -> None:
+def test_no_file_names_somebody_s_folder_or_a_package_registry_or_has_a_merge_s_marks() -> None:
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("not a git checkout: which files belong to it is unknown")
     listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
@@ -265,7 +266,7 @@ def test_no_file_names_somebody_s_folder_or_a_package_registry() -> None:
         if b"\0" in data:
             continue
         for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=1):
-            if FOLDERS.search(line) or any(host in line for host in HOSTS):
+            if FOLDERS.search(line) or any(host in line for host in HOSTS) or line.startswith(UNMERGED):
                 named.append(f"{path}:{number}: {line[:120]}")
 
     assert named == []
@@ -303,7 +304,7 @@ def test_the_wheel_holds_what_is_read_at_run_time(wheel: Path) -> None:
         "ctxsteward/console/data/demo.jsonl",
         "ctxsteward/console/data/demo-profile.yaml",
         "ctxsteward/envelope/tokens/models.toml",
-        "ctxsteward/language/data/words.yaml",
+        "ctxsteward/language/data/words.toml",
         "ctxsteward/language/lists.schema.json",
         "ctxsteward/summarizers/templates/history_bullets.md",
     }

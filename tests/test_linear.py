@@ -33,7 +33,7 @@ import pytest
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.audit.alignment import folded
-from ctxsteward.envelope.cards.maker import keywords
+from ctxsteward.envelope.cards import keywords
 from ctxsteward.envelope.compaction.losses import probes
 from ctxsteward.envelope.layout.fragments import excerpt
 from ctxsteward.envelope.layout.rows import bullet_text, cited, continued, rows_of

@@ -194,4 +194,5 @@ def test_what_is_quadratic_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(globals(), "play", quadratic)
     monkeypatch.setitem(globals(), "FLOOR_SECONDS", 0.0)
-    assert growth(1)[0] > GROWTH
+    # one measure of three may fall on a moment in which the machine did something else
+    assert any(growth(1)[0] > GROWTH for _ in range(3))

@@ -48,7 +48,7 @@ def main() -> None:
         with open_night(settings, of_this_process()) as night:
             report = run_night(night)
             newest = night.store.profiles("desk").newest()
-        print(report.outcome + ":", ", ".join(f"{stage.stage} {stage.count}" for stage in report.stages))
+        print(report.outcome + ":", ", ".join(f"{stage} {count}" for stage, count in report.stages.items()))
         for record in newest.profile.meta:
             print(f"version {newest.number} says: {record.text} (from {' and '.join(record.sources)})")
 

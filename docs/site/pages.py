@@ -34,9 +34,7 @@ FIRST_GUIDES = (
     "keep-a-store",
 )
 """Guides that most users need; others follow by name."""
-MAINTAINED = frozenset(
-    ("architecture", "benchmarks", "contributing", "discrimination", "mutation-score", "sealed-split")
-)
+MAINTAINED = frozenset(("architecture", "benchmarks", "contributing", "sealed-split"))
 """Pages for who works on the code, besides the design notes. Any other page that is no guide is a concept."""
 
 FOLDERS = {"reference/api": "Python", "reference/schemas": "JSON Schemas", "design": "Design notes"}

@@ -161,9 +161,9 @@ def test_tool_schemas_are_part_of_every_prompt_and_of_the_prefix() -> None:
     assert (bill.tokens, bill.cached_tokens) == (2 * (PIECE + 100), PIECE + 100)
 
 
-def test_the_judge_counts_calls_over_budget_breaks_and_lost_tasks() -> None:
+def test_the_judge_counts_calls_over_budget_and_lost_tasks() -> None:
     bill = judged([[A], [A, B], [B]], Prices()).bill
-    assert (bill.calls, bill.over_budget, bill.breaks) == (3, 1, 1)
+    assert (bill.calls, bill.over_budget) == (3, 1)
     assert (bill.runs, bill.task_shown, bill.task_reachable) == (1, 0, 0)
 
 
@@ -281,7 +281,7 @@ def test_rows_are_a_strategy_each_by_format_and_over_all(tmp_path: Path) -> None
 
 
 def row(**changes: Any) -> CostRow:
-    held = CostRow("all", OURS, 1, 1, 10, 10.0, 0.5, 0.9, 0.9, 0, 0, 0.5, 0.0, 0.5, 1.0, 0.9)
+    held = CostRow("all", OURS, 1, 1, 0.5, 0.9, 0.9, 0.5, 0.0, 0.5, 1.0, 0.9)
     return held._replace(**changes)
 
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.discriminate import GateColours, findings, main
 from ctxsteward.evals.suites.gates import shipped_gates
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "discrimination.md"
+DOCUMENT = Path(__file__).parents[2] / "benchmarks" / "discrimination.md"
 
 
 def row(metric: str, rule: str = "at least 1", **subjects: tuple[str, float | None]) -> GateColours:
@@ -52,7 +52,7 @@ def test_the_command_writes_the_table_and_refuses_a_page_without_a_place(
 
 
 def test_the_document_has_a_row_for_every_gate_that_others_can_be_asked() -> None:
-    """Else: python -m benchmarks.discriminate --write docs/discrimination.md"""
+    """Else: python -m benchmarks.discriminate --write benchmarks/discrimination.md"""
     text = DOCUMENT.read_text(encoding="utf-8")
     told = {
         (suite, metric)

@@ -101,6 +101,19 @@ def test_a_page_is_painted_soon_and_answers_quickly_without_faults(name: str, wi
     assert slowest < INTERACTION_MS
 
 
+def test_a_call_s_cost_losses_and_rules_are_seen_without_scrolling(browser: Browser, served: Served) -> None:
+    with looking(browser, served, viewport={"width": 1280, "height": 800}) as window:
+        for call in (23, 24):
+            window.open(served.at(f"sessions/trip/calls/{call}"))
+            boxes = [
+                window.page.locator(part).bounding_box() for part in (".figures", ".promptbar >> nth=0", ".answers")
+            ]
+            bottoms = [box["y"] + box["height"] for box in boxes if box]
+            assert len(bottoms) == 3
+            assert max(bottoms) <= 800
+            assert window.page.evaluate("document.documentElement.scrollWidth") == 1280
+
+
 @pytest.mark.parametrize("theme", THEMES)
 def test_pages_have_no_serious_fault_of_access(theme: Any, browser: Browser, served: Served) -> None:
     """Structure is the same in both themes, so the second looks at colours alone unless there is time."""

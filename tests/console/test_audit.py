@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import PROVIDERS, open_store, rebuild
 from ctxsteward.envelope.audit import sealed_request
+
+from .commands import run
 
 DATA = files("ctxsteward.console") / "data"
 DEMO = str(DATA / "demo.jsonl")
@@ -48,12 +50,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     (folder / "other.jsonl").write_text("\n".join(lines[30:90]) + "\n", encoding="utf-8")
     foreign = run("build", str(folder / "other.jsonl"), *common, "--tenant", "globex").stdout
     return Stage(folder, store, [json.loads(line)["envelope"] for line in calls], json.loads(foreign)["address"])
-
-
-def run(*args: str, code: int = 0, stdin: str | None = None) -> Result:
-    result = CliRunner().invoke(cli, args, input=stdin)
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
 
 
 def audited(stage: Stage, sent: object, *more: str, expected: str | None = None, code: int = 1) -> list[Any]:

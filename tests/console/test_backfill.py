@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.building.snapshots import Snapshots
 from ctxsteward.schemas.publish import validate
+
+from . import commands
+
+run = partial(commands.run, "backfill")
 
 PROFILE = files("ctxsteward.console") / "data" / "demo-profile.yaml"
 NAME = "fernhollow-oncall"
@@ -28,12 +31,6 @@ ROW_KEYS = [
     "error",
     "committed",
 ]
-
-
-def run(*args: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, ["backfill", *args])
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
 
 
 def value(*args: str, code: int = 0) -> Any:

@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.terminal.output import print_json
 from ctxsteward.envelope import PROVIDERS
+
+from .commands import run
 
 DATA = files("ctxsteward.console") / "data"
 DEMO = str(DATA / "demo.jsonl")
@@ -56,6 +58,7 @@ ENVELOPE_KEYS = [
     "findings",
     "metrics",
     "seal",
+    "rules",
 ]
 REPORT_KEYS = [
     "id",
@@ -69,12 +72,6 @@ REPORT_KEYS = [
     "artifact",
     "created_at",
 ]
-
-
-def run(*args: str, stdin: str | None = None, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, args, input=stdin)
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
 
 
 def values(*args: str, code: int = 0) -> list[Any]:
@@ -392,8 +389,10 @@ def test_every_command_has_help_and_prints_json_if_asked() -> None:
     assert len(commands) > 30
     assert commands.keys() >= {"demo", "build", "fsck", "recall", "promote"}
     for command in commands.values():
-        # `mcp` speaks its protocol on standard output.
-        assert command.name == "mcp" or "as_json" in {parameter.name for parameter in command.params}
+        # `mcp` speaks its protocol on standard output, and `export` writes the form that it is asked for.
+        assert command.name in ("mcp", "envelope", "lines", "session") or "as_json" in {
+            parameter.name for parameter in command.params
+        }
         assert (command.help or "").strip()
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.cascade import open_phase, parse_cascade
 from ctxsteward.envelope.cascade.config import load_cascade
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas.publish import validate
+
+from . import commands
+
+run = partial(commands.run, "context")
+value = partial(commands.value, "context")
 
 DEMO = str(files("ctxsteward.console") / "data" / "demo-cascade.yaml")
 DOCUMENT_KEYS = [
@@ -40,16 +43,6 @@ TURNS = [
     {"phase": "ask", "message": {"role": "user", "content": "Ask."}},
     {"phase": "ask", "message": {"role": "assistant", "content": "What is tea?"}},
 ]
-
-
-def run(*args: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, ("context", *args))
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
-
-
-def value(*args: str) -> Any:
-    return json.loads(run(*args, "--json").stdout)
 
 
 @pytest.fixture

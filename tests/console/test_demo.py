@@ -70,6 +70,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return Told(demo("--store", store), store, time.monotonic() - started)
 
 
+@pytest.fixture(scope="module")
+def screen() -> str:
+    """What a terminal of 80 columns shows."""
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["demo", "--store", "memory:"])
+    assert result.exit_code == 0
+    return result.stdout
+
+
 def test_every_claim_holds_and_the_demo_is_quick(told: Told) -> None:
     summary = told.summary
     assert told.seconds < 20
@@ -107,13 +115,12 @@ def test_the_window_it_is_compared_with_is_the_newest_that_fits(told: Told) -> N
     assert sent < told.summary["full_history_tokens"]
 
 
-def test_money_comes_first_and_ours_costs_least_of_those_that_hold_the_answer(told: Told) -> None:
+def test_money_comes_first_and_ours_costs_least_of_those_that_hold_the_answer(told: Told, screen: str) -> None:
     dollars = told.summary["dollars"]
     assert list(dollars) == ["whole history", "sliding window", "summary", "tool results cleared", "ctxsteward"]
     assert min(dollars, key=dollars.get) == "ctxsteward"
     assert max(dollars, key=dollars.get) == "whole history"
-    result = CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["demo", "--store", "memory:"])
-    first = result.stdout.partition("2  One question")[0]
+    first = screen.partition("2  One question")[0]
     rows = {line.split("  ")[1].strip(): line.split()[-1] for line in first.splitlines() if "$" in line}
     assert {name: answer for name, answer in rows.items() if name} == {
         "whole history": "yes",
@@ -193,11 +200,9 @@ def test_its_figures_are_those_of_replay(told: Told) -> None:
     assert told.summary["sent_tokens"] == pytest.approx(sum(call["prompt_tokens"] for call in calls), rel=0.01)
 
 
-def test_the_story_fits_the_terminal_without_colour() -> None:
-    result = CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["demo", "--store", "memory:"])
-    assert result.exit_code == 0
-    assert "\x1b" not in result.stdout
-    assert max(map(len, result.stdout.splitlines())) <= 80
+def test_the_story_fits_the_terminal_without_colour(screen: str) -> None:
+    assert "\x1b" not in screen
+    assert max(map(len, screen.splitlines())) <= 80
     for word in (
         "A day of 129 calls of gpt-4o",
         "One question, two prompts",
@@ -212,8 +217,8 @@ def test_the_story_fits_the_terminal_without_colour() -> None:
         "whole history",
         "build, p50 / p95",
     ):
-        assert word in result.stdout
-    assert "✗" not in result.stdout
+        assert word in screen
+    assert "✗" not in screen
 
 
 def test_a_window_without_the_rule_is_found_out() -> None:

@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner, Result
 
 from ctxsteward.console.cli import cli
 from ctxsteward.evals.suites.catalogue import NAMES
@@ -22,6 +22,10 @@ from ctxsteward.evals.suites.results import play_one
 from ctxsteward.evals.survival.measure import measure
 from ctxsteward.evals.survival.play import SurvivalRow
 from ctxsteward.schemas.eval_result import EvalResult
+
+from . import commands
+
+run = partial(commands.run, "evals")
 
 SOURCES = os.pathsep.join(part for part in sys.path if part)
 ONE = ("--only", "verbatim/docs-1", "--workers", "1")
@@ -44,12 +48,6 @@ def _each_scenario_is_played_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ctxsteward.console.commands.suites.play_one", play)
         yield
-
-
-def run(*args: str, code: int = 0, **environment: str) -> Result:
-    result = CliRunner().invoke(cli, ["evals", *args], env=environment)
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
 
 
 def test_the_list_names_every_suite_with_figures_and_gates() -> None:
@@ -228,13 +226,12 @@ def test_one_scenario_is_counted_as_one() -> None:
 
 
 def test_a_suite_whose_packages_are_missing_is_refused_before_another_is_played(tmp_path: Path) -> None:
-    without = "import sys; sys.modules['rensa'] = None; from ctxsteward.console.cli import main; main()"
+    without = "import sys; sys.modules['jsonpatch'] = None; from ctxsteward.console.cli import main; main()"
     args = [sys.executable, "-c", without, "evals", "run", "all", "--scenarios", "1", "--workers", "1"]
     done = subprocess.run(args, cwd=tmp_path, env=os.environ | {"PYTHONPATH": SOURCES}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "ctxsteward: eval suite governance: it needs the extra `steward` (rensa); pip install 'ctxsteward[steward]'\n"
-    )
+    needs = "it needs the extra `steward` (jsonpatch)"
+    assert done.stderr == f"ctxsteward: eval suite governance: {needs}; pip install 'ctxsteward[steward]'\n"
 
 
 # -- recall --------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 
 from ctxsteward import envelope
 from ctxsteward.console.cli import cli
-from ctxsteward.console.commands.serve import _demo_evals, _demo_store
+from ctxsteward.console.commands.serve import _demo_store
 from ctxsteward.console.steward.context import context_of
 from ctxsteward.console.terminal.failures import STEWARD, missing
 from ctxsteward.envelope import Store, open_store
@@ -119,9 +120,9 @@ def test_the_demo_service_has_a_session_a_night_a_waiting_change_and_versions() 
 
 
 def test_the_shipped_eval_history_has_a_trend() -> None:
-    results = read(_demo_evals())
+    results = read(evals := Path(str(files("ctxsteward.console") / "data" / "demo-evals.jsonl")))
     assert len(results) >= 3
     assert len({result.suite for result in results}) == 1
     drift = [metric.value for result in results for metric in result.metrics if metric.name == "goal_drift"]
     assert len(set(drift)) > 1
-    assert json.loads(_demo_evals().read_text(encoding="utf-8").splitlines()[0])["suite"] == "goal-continuity"
+    assert json.loads(evals.read_text(encoding="utf-8").splitlines()[0])["suite"] == "goal-continuity"

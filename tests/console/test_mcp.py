@@ -41,13 +41,14 @@ def store(tmp_path: Path) -> str:
 
 
 @asynccontextmanager
-async def connected(store: str, *args: str) -> AsyncIterator[ClientSession]:
+async def connected(store: str, *args: str, stateless: bool = False) -> AsyncIterator[ClientSession]:
+    """A client, with the handshake of earlier revisions or, stateless, by that of 2026-07-28, which has none."""
     server = StdioServerParameters(
         command=COMMAND[0], args=[*COMMAND[1:], "--store", store, "--session", "s", *args], env=ENVIRONMENT
     )
     with anyio.fail_after(SECONDS):
         async with stdio_client(server) as (incoming, outgoing), ClientSession(incoming, outgoing) as client:
-            await client.initialize()
+            await (client.discover() if stateless else client.initialize())
             yield client
 
 
@@ -165,6 +166,34 @@ def test_another_tenant_has_its_own(store: str) -> None:
     async def talk() -> None:
         async with connected(store, "--tenant", "acme") as client:
             assert await said(client, "resolve_reference", {"ref": "1"}) == ("the vault code is 1234", False)
+
+    anyio.run(talk)
+
+
+def test_with_several_sessions_each_call_names_its_own_and_no_other_is_read(store: str) -> None:
+    with open_store(store) as opened:
+        opened.session("third").append({"role": "user", "content": "the vault code is 5555"})
+
+    async def talk() -> None:
+        async with connected(store, "--session", "other", stateless=True) as client:
+            tools = (await client.list_tools()).tools
+            assert [tool.input_schema["properties"]["session"]["enum"] for tool in tools] == [["s", "other"]] * 3
+            assert all("session" in tool.input_schema["required"] for tool in tools)
+            for id, code in (("other", 9999), ("s", 4711), ("other", 9999)):  # in any order, on one connection
+                text = await said(client, "resolve_reference", {"ref": "§1", "session": id})
+                assert text == (f"the vault code is {code}", False)
+            for handle in ({}, {"session": "third"}, {"session": ["s"]}):
+                text, failed = await said(client, "resolve_reference", {"ref": "§1", **handle})
+                assert (failed, text.endswith("name one of s, other as `session`")) == (True, True), text
+
+    anyio.run(talk)
+
+
+def test_the_list_of_tools_says_how_long_it_may_be_cached(store: str) -> None:
+    async def talk() -> None:
+        async with connected(store, stateless=True) as client:
+            listed = await client.list_tools()
+            assert (listed.ttl_ms, listed.cache_scope) == (3_600_000, "private")
 
     anyio.run(talk)
 

@@ -8,14 +8,17 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from ctxsteward.console.cli import cli
 from ctxsteward.schemas.eval_result import EvalResult
+
+from . import commands
+
+run = partial(commands.run, "evals")
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SOURCES = os.pathsep.join(part for part in sys.path if part)
@@ -29,12 +32,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copy(EXAMPLES / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*args: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, ["evals", *args])
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
 
 
 def played(*args: str, code: int = 0) -> EvalResult:

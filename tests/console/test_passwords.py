@@ -15,7 +15,6 @@ from hypothesis import given, settings, strategies as st
 
 from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.cards.index import open_cards
 from ctxsteward.envelope.telemetry.sdk import Destination
 from ctxsteward.schemas import ContextError, StoreError
 from ctxsteward.schemas.errors import shown_uri, without_secrets
@@ -88,7 +87,7 @@ QUERIES = st.builds(
 @settings(max_examples=examples(300))
 def test_a_mistyped_uri_is_shown_without_what_may_be_its_password(uri: str) -> None:
     assert SECRET not in shown_uri(uri)
-    for door in (open_location, open_cards_there, open_items, Destination.parse):
+    for door in (open_location, open_items, Destination.parse):
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             said = ""
             try:
@@ -97,10 +96,6 @@ def test_a_mistyped_uri_is_shown_without_what_may_be_its_password(uri: str) -> N
             except ContextError as error:
                 said = f"{error} {error!r} {vars(error)} {error.__cause__!r}"
             assert SECRET not in said
-
-
-def open_cards_there(uri: str) -> object:
-    return open_cards(uri, must_exist=True)
 
 
 def open_items(uri: str) -> object:
@@ -117,7 +112,6 @@ def pretended() -> Iterator[None]:
 
         patch.setattr("ctxsteward.store.postgres_database.PostgresDatabase.__init__", refuse_all)
         patch.setattr("ctxsteward.store.objects.s3.S3Objects.open", refuse_all)
-        patch.setattr("ctxsteward.envelope.cards.index.PostgresCards.__init__", refuse_all)
         yield
 
 
@@ -158,7 +152,6 @@ URIS = (
 )
 DOORS: dict[str, Callable[[str, Path], object]] = {
     "open_store": lambda uri, root: open_store(uri, journal=root / "journal"),
-    "open_cards": lambda uri, root: open_cards(uri, must_exist=True),
     "open_source": lambda uri, root: list(open_source(uri).items()),
     "telemetry": lambda uri, root: Destination.parse(uri),
     "an error": lambda uri, root: refuse(StoreError(f"{uri}: no")),
@@ -173,7 +166,7 @@ def refuse(error: Exception) -> None:
 @pytest.mark.parametrize("uri", URIS)
 def test_no_error_shows_it(tmp_path: Path, door: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    if (door, uri[:8]) == ("open_cards", "postgres") or (door, uri) == ("open_store", URIS[3]):
+    if (door, uri) == ("open_store", URIS[3]):
         uri = uri.replace("postgres", "postgrex")  # no server is asked; `test_no_lost_server_shows_it` does
     said = ""
     try:
@@ -208,7 +201,7 @@ def test_no_lost_server_shows_it(tmp_path: Path, uri: str, monkeypatch: pytest.M
 COMMANDS: dict[str, Callable[[str], list[str]]] = {
     "sessions": lambda uri: ["store", "ls", "--store", uri],
     "fsck": lambda uri: ["store", "fsck", "--store", uri],
-    "cards": lambda uri: ["cards", "rebuild", "--cards", uri, "--store", "file:s"],
+    "cards": lambda uri: ["cards", "rebuild", "--store", uri],
     "steward": lambda uri: ["steward", "run", "--store", "file:s", "--transcripts", uri],
     "an option": lambda uri: ["store", "fsck", f"--{uri}"],
     "doctor": lambda uri: ["steward", "doctor", "--store", uri],

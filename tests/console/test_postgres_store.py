@@ -134,7 +134,7 @@ def test_every_command_works_from_either_machine(
     assert not one.value("store", "fsck", "--read-data")["damaged"]
     with open_store(uri, keys=MasterKeys(bytes.fromhex(KEY))) as store:
         database = store.journal.database  # type: ignore[attr-defined]
-        for table in ("records", "manifests", "derived", "context_cards"):
+        for table in ("records", "manifests", "derived"):
             assert database.execute(f"SELECT count(*) FROM {table}") == [(0,)], table
     assert sorted(path.name for name in ("one", "two") for path in (tmp_path / name).rglob("*")) == []
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import sqlite3
 import subprocess
 import sys
 import zlib
@@ -90,7 +89,7 @@ class Folder(NamedTuple):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """Stores with a session, a profile, cards, one night; and files of all kinds."""
+    """Stores with sessions, a profile, one night; and files of all kinds."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root := tmp_path_factory.mktemp("refusals"))
         patch.setattr("ctxsteward.steward.setup.WorkerPool", lambda worker, count, limits: InProcess(worker))
@@ -117,10 +116,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
                     store.profiles(name).commit(profile, who="a", why="b", when="2026-11-22")
                 for name in ("one", "two") if where == "cards" else ():
                     store.session(name).append({"role": "user", "content": "Noted."})
-        with sqlite3.connect("future") as future:
-            for statement in ("CREATE TABLE t (x)", "PRAGMA application_id = 0x63747863", "PRAGMA user_version = 9"):
-                future.execute(statement)
-        future.close()
         of_desk, of_fern = people(Path("store")), people(Path("fern"))
         held = value("review", "--all", "--store", "file:fern")["records"]
     return Folder(
@@ -182,7 +177,7 @@ def test_what_is_refused_before_it_starts_leaves_no_store(
 
 
 @pytest.mark.parametrize(
-    ("package", "extra", "more"), [("rensa", "steward", ""), ("prefect", "flows", "--runner dask")]
+    ("package", "extra", "more"), [("jsonpatch", "steward", ""), ("prefect", "flows", "--runner dask")]
 )
 def test_a_missing_extra_is_named(
     package: str, extra: str, more: str, folder: Folder, monkeypatch: pytest.MonkeyPatch
@@ -198,7 +193,7 @@ def test_records_are_read_without_the_extra(folder: Folder) -> None:
     without = """
 import sys
 from ctxsteward.console.cli import main
-sys.modules["rensa"] = None
+sys.modules["jsonpatch"] = None
 for args in ("review", "why 0123456789abcdef"):
     sys.argv[1:] = ["steward", *args.split(), "--store", "file:store"]
     try:

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from click.testing import CliRunner, Result
 
-from ctxsteward.console.cli import cli
 from ctxsteward.envelope import open_store
 from ctxsteward.evals.subjects.http import post_json
 from ctxsteward.schemas import InputError
 from ctxsteward.schemas.publish import validate
 
 from ..model_server import ModelServer, Reply, SeenRequest
+from .commands import run
 
 CASCADE = """\
 cascade_id: tea
@@ -60,12 +59,6 @@ def sourced(text):
 def longest(phase, attempts):
     return max(attempts, key=lambda one: len(one.text)).attempt
 '''
-
-
-def run(*args: str, code: int = 0, **environment: str) -> Result:
-    result = CliRunner().invoke(cli, args, env=environment)
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
 
 
 @pytest.fixture

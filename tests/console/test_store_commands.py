@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from shutil import copy, copytree
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -20,19 +20,12 @@ from ctxsteward.envelope import Profile, open_store
 from ctxsteward.schemas import InputError
 
 from ..s3_servers import S3Server
+from . import commands
+
+run = partial(commands.run, "store")
+value = partial(commands.value, "store")
 
 DEMO = str(files("ctxsteward.console") / "data" / "demo.jsonl")
-
-
-def run(*args: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(cli, ["store", *args])
-    assert result.exit_code == code, result.stderr or result.exception
-    return result
-
-
-def value(*args: str, code: int = 0) -> Any:
-    (line,) = run(*args, "--json", code=code).stdout.splitlines()
-    return json.loads(line)
 
 
 @pytest.fixture(scope="module")
@@ -225,17 +218,17 @@ def test_the_group_s_help_names_its_commands() -> None:
     assert run("--help").stdout == snapshot("""\
 Usage: cli store [OPTIONS] COMMAND [ARGS]...
 
-  Care of a store: is it whole, what may go, what is in it.
+  Maintain a store: check it, clean it, list and count its contents.
 
 Options:
   -h, --help  Show this message and exit.
 
 Commands:
-  forget          Erase a session, or what a principal said.
-  fsck            Check that a store is whole.
-  gc              Remove what nothing refers to.
+  forget          Erase a session, or everything a principal said.
+  fsck            Check the integrity of a store.
+  gc              Remove unreferenced objects.
   ls              List names in a store.
-  stats           Count what is in a store.
+  stats           Count the contents of a store.
   verify-receipt  Check the receipt of an erasure.
 """)
 

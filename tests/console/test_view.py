@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from importlib.resources import files
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -38,6 +38,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, Store, open_s
 from ctxsteward.envelope.compaction.losses import text_of
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.schemas import InputError, ReferenceNotFound
+from ctxsteward.schemas.recommendation import RecommendationKind, Status as RecordStatus
 from ctxsteward.store.erasure.forget import forget
 
 from ..needs import CHROMIUM
@@ -81,31 +82,34 @@ def test_the_timeline_of_the_demo(store: Store) -> None:
     assert shown.totals.model_dump() == snapshot(
         {
             "calls": 40,
-            "prompt_tokens": 70373,
-            "read_tokens": 45966,
-            "written_tokens": 22847,
-            "priced_tokens": 47390.0,
-            "dollars": 0.118475,
-            "compactions": 7,
-            "losses": 275,
-            "prefix_breaks": 7,
+            "prompt_tokens": 72274,
+            "read_tokens": 49578,
+            "written_tokens": 21136,
+            "priced_tokens": 47485.0,
+            "dollars": 0.1187125,
+            "compactions": 6,
+            "saved": 39405.0,
+            "losses": 269,
+            "prefix_breaks": 6,
             "over_budget": 0,
-            "peak_tokens": 2568,
+            "peak_tokens": 2558,
         }
     )
     (row,) = [one for one in shown.calls if one.call.number == 29]
     assert row.model_dump(exclude={"call"}) == snapshot(
         {
-            "read_tokens": 1269,
+            "read_tokens": 1273,
             "written_tokens": 448,
             "fresh_tokens": 0,
-            "priced_tokens": 1082.5,
-            "dollars": 0.00270625,
+            "priced_tokens": 1084.5,
+            "dollars": 0.00271125,
             "is_priced": True,
+            "cut": None,
         }
     )
-    assert [tokens for name, tokens in row.sources] == [getattr(row.call, f"{name}_tokens") for name, _ in row.sources]
-    assert sum(tokens for _, tokens in row.sources) > 1_000
+    sources = dict(row.call.sources)
+    assert sources == {name: getattr(row.call, f"{name}_tokens") for name in sources}
+    assert sum(sources.values()) > 1_000
     assert [one.call.number for one in shown.calls] == list(range(1, 41))
     assert shown.overview == ()
     assert {made.losses for call in calls for made in call.compactions} != {0}
@@ -117,7 +121,10 @@ def test_what_is_read_written_and_neither_is_the_prompt_and_costs_what_prices_sa
         assert one.priced_tokens == pytest.approx(
             one.read_tokens * 0.5 + one.written_tokens + one.fresh_tokens, abs=0.06
         )
-        assert (one.dollars, one.is_priced) == (None, True)
+        assert one.is_priced
+        assert one.dollars == pytest.approx(
+            one.priced_tokens * 2.5 / 1e6, abs=1e-6
+        )  # what a million tokens of gpt-4o cost
         assert not one.read_tokens or one.read_tokens >= 1024
 
 
@@ -147,7 +154,7 @@ def test_a_call_of_the_demo_section_by_section(store: Store) -> None:
             ("system", 200, 240, None),
             ("static", 164, 360, None),
             ("meta", 93, 180, None),
-            ("dynamic", 1143, 2000, 1800),
+            ("dynamic", 1147, 2000, 1800),
         ]
     )
     blocks = [(one.id, one.source, one.tokens, len(one.items)) for part in shown.sections for one in part.blocks]
@@ -159,7 +166,7 @@ def test_a_call_of_the_demo_section_by_section(store: Store) -> None:
             ("static-1", "static", 164, 2),
             ("meta-1", "meta", 93, 5),
             ("dynamic-1", "task", 43, 1),
-            ("dynamic-2", "bullets", 638, 24),
+            ("dynamic-2", "bullets", 642, 24),
             ("dynamic-3", "verbatim", 17, 1),
             ("dynamic-4", "verbatim", 51, 1),
             ("dynamic-5", "verbatim", 13, 1),
@@ -170,6 +177,18 @@ def test_a_call_of_the_demo_section_by_section(store: Store) -> None:
     )
     assert sum(section.tokens for section in shown.sections) + 3 == shown.call.prompt_tokens
     assert inspect_call(store, "demo").call.number == 40
+
+
+def test_the_page_of_a_call_begins_with_what_it_saw_what_it_lost_and_the_rules_in_sight(store: Store) -> None:
+    rules = inspect_call(store, "demo", 33).rules
+    page = str(Site(store=store).answer("sessions/demo/calls/33", {})[2], "utf-8")
+    answers = page[: page.index('id="section-tools"')]
+    assert rules
+    assert f"Rules in sight: {sum(bool(one.places) for one in rules)} of {len(rules)}" in answers
+    for sign in ("Cost", "Sections against their budgets", "Lost with this call: "):
+        assert sign in answers
+    before = str(Site(store=store).answer("sessions/demo/calls/32", {})[2], "utf-8")
+    assert "This call lost nothing" in before
 
 
 def test_a_bullet_leads_to_its_original_with_the_cited_words_marked(store: Store) -> None:
@@ -206,7 +225,7 @@ def test_a_bullet_leads_to_its_original_with_the_cited_words_marked(store: Store
 
 def test_what_is_recalled_names_its_message_and_says_whether_it_is_whole(store: Store) -> None:
     recalled = items(store, 30, "recall")
-    assert Counter(item.shown for item in recalled) == snapshot(Counter({"whole": 15, "excerpt": 1}))
+    assert Counter(item.shown for item in recalled) == snapshot(Counter({"whole": 6, "excerpt": 1}))
     session = store.at("default", "demo")
     for item in recalled:
         assert item.ordinal
@@ -243,7 +262,7 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
     calls = past_calls(store, "demo")
     number = next(call.number for call in calls if call.number > 12 and call.compactions)
     shown = compare_calls(store, "demo", number, number - 1)
-    assert (number, shown.prefix_tokens, shown.broke_in, shown.break_at) == snapshot((19, 706, "dynamic", 24))
+    assert (number, shown.prefix_tokens, shown.broke_in, shown.break_at) == snapshot((19, 710, "dynamic", 24))
     counted = Counter(f"{one.status} {one.source}" for one in (*shown.shown, *shown.dropped))
     assert dict(counted) == snapshot(
         {
@@ -268,7 +287,7 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
             "§16 recalled, 0 losses, 1 bullets",
             "§19 recalled, 13 losses, 0 bullets",
             "§20 bullet, 0 losses, 2 bullets",
-            "§21 recalled, 40 losses, 0 bullets",
+            "§21 recalled, 39 losses, 0 bullets",
             "§23 recalled, 2 losses, 3 bullets",
             "§24 recalled, 0 losses, 1 bullets",
             "§25 bullet, 1 losses, 1 bullets",
@@ -276,7 +295,7 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
             "§27 bullet, 1 losses, 3 bullets",
             "§30 bullet, 0 losses, 2 bullets",
             "§31 recalled, 0 losses, 1 bullets",
-            "§32 compacted, 8 losses, 0 bullets",
+            "§32 compacted, 7 losses, 0 bullets",
             "§34 bullet, 0 losses, 2 bullets",
             "§36 recalled, 0 losses, 1 bullets",
         ]
@@ -303,15 +322,15 @@ def test_losses_are_found_by_kind_and_words(store: Store) -> None:
     every = losses_page(rows, size=10_000)
     assert loss_kinds(rows) == snapshot(
         [
-            ("number", 120),
-            ("identifier", 101),
-            ("fact", 20),
-            ("constraint", 16),
-            ("error", 7),
+            ("number", 117),
+            ("identifier", 96),
+            ("fact", 21),
+            ("constraint", 17),
+            ("error", 6),
             ("path", 6),
             ("url", 3),
+            ("open_item", 2),
             ("decision", 1),
-            ("open_item", 1),
         ]
     )
     assert every.total == sum(made.losses for call in calls for made in call.compactions) == len(every.rows)
@@ -453,6 +472,8 @@ def test_both_languages_have_every_text_with_the_same_values_and_no_other() -> N
     assert used <= set(texts())
     assert {key for key in texts() if key not in used and not key.startswith(tuple(begun))} == set()
     assert all(any(key.startswith(start) for key in texts()) for start in begun)
+    assert {f"kind.{kind}" for kind in get_args(RecommendationKind)} <= set(texts())
+    assert {f"status.{status}" for status in get_args(RecordStatus)} <= set(texts())
 
 
 def test_a_language_that_is_none_is_refused() -> None:
@@ -804,13 +825,14 @@ T T T T T T T T T P P P P P P P P P P P   ■ T  tool schemas       114   4 %
 P P P P S S S S S S S S S S S S S M M M   ■ P  persona, policies  200   8 %
 M M M M K K K K B B B B B B B B B B B B   ■ S  rails, surface     164   6 %
 B B B B B B B B B B B B B B B B B B B B   ■ M  recommendations     93   4 %
-B B B B B B B B B B B B B B B B B C C C   ■ K  task                43   2 %
-C C C C C C C C C C C C C C C C C C C C   ■ B  bullets            638  25 %
-C C C C C C C C C C C C L · · · · · · ·   ■ C  closed turns       450  17 %
+B B B B B B B B B B B B B B B B B B C C   ■ K  task                43   2 %
+C C C C C C C C C C C C C C C C C C C C   ■ B  bullets            642  25 %
+C C C C C C C C C C C C C L · · · · · ·   ■ C  closed turns       450  17 %
 · · · · · · · · · · · · · · · · · · · ·   ■ L  live turn           12   0 %
-· · · · · · · · · · · · · · · · · · · ·   ·    free               857  33 %
+· · · · · · · · · · · · · · · · · · · ·   ·    free               853  33 %
 · · · · · · · · · · · · · · · · · · · ·                                    \n\
-prompt 1,717 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,269, written 448; 1,082 plain tokens
+prompt 1,721 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,273, written 448; \
+1,084 plain tokens, $0.00271
 """)
     newest = run(store, "view", "demo", "--grid")
     assert run(store, "context", "--grid", "demo") == newest

@@ -124,7 +124,6 @@ CASES = {
         "journal is int; pass the path of a folder",
     ),
     "a store's keys is a text": Case(open_with(keys="secret"), "keys is str; pass MasterKeys("),
-    "a store's cards is a number": Case(open_with(cards=4), "cards is int; pass a URI"),
     "queue_bytes is a text": Case(open_with(queue_bytes="1G"), "queue_bytes is str; pass a number of bytes"),
     "queue_bytes is 0": Case(open_with(queue_bytes=0), "queue_bytes is 0; pass a number of bytes, at least 1"),
     "a session's id is None": Case(session_with(id=None), "session None is not usable as an id"),
@@ -135,7 +134,9 @@ CASES = {
     "a session's tools is a text": Case(session_with(tools="look"), "tools is str; pass a list of tool schemas"),
     "a session's counter is a name": Case(session_with(counter="o200k_base"), "counter is str; pass Counter("),
     # budgets
-    "budgets of a text": Case(lambda: Budgets(dynamic_tokens="many"), "`budgets.dynamic_tokens` is 'many'"),
+    "budgets of a text": Case(
+        lambda: Budgets(dynamic_tokens="many"), "`budgets.dynamic_tokens` is 'many'; expected a valid integer"
+    ),
     "budgets of a fraction of a token": Case(lambda: Budgets(meta_tokens=1.5), "`budgets.meta_tokens` is 1.5"),
     "budgets of True": Case(lambda: Budgets(dynamic_tokens=True), "`budgets.dynamic_tokens` is True"),
     "budgets of None": Case(lambda: Budgets(dynamic_tokens=None), "`budgets.dynamic_tokens` is None"),

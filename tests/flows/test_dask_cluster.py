@@ -69,7 +69,7 @@ def test_two_dask_workers_do_the_batches_and_the_night_is_the_same(tmp_path: Pat
     with open_night(alone, of_this_process()) as opening:
         by_one = run_night(opening)
     report = meta_steward_nightly(settings)
-    assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)
+    assert (report.outcome, report.stages["harvested"], report.failed_batches) == ("promoted", 12, 0)
     assert (report.final, report.statuses, report.stages) == (by_one.final, by_one.statuses, by_one.stages)
     assert report.cpu_seconds > 0
     results = [json.loads(path.read_text())["result"] for path in (home_of(settings) / "results").iterdir()]

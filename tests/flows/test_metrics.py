@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.flows import night as nightly
-from ctxsteward.steward.night.report import CheckVerdict, NightReport, QuarantinedTranscript
+from ctxsteward.steward.night.report import CheckVerdict, NightReport
 from ctxsteward.steward.settings import NightSettings
 
 from .servers import environment
@@ -53,13 +53,12 @@ def told(night: str, lines: list[str], env: dict[str, str]) -> list[str]:
 
 def test_runs_violations_drift_and_hit_rates_are_counted(tmp_path: Path) -> None:
     about = {"tenant": "acme", "profile": "support", "night": "2026-11-22"}
-    bad = QuarantinedTranscript(source="s", name="n", reason="invalid")
     reports = [
         NightReport(**about, outcome="promoted", hits={"events": 4, "anticipated": 3, "judged": 2, "fired": 1}),
         NightReport(
             **about,
             outcome="held",
-            quarantined=(bad, bad),
+            refused={"invalid": 2},
             refused_records=1,
             drift=CheckVerdict(level="BLOCK", ok=False),
         ),

@@ -36,7 +36,7 @@ def settings(tmp_path: Path) -> NightSettings:
 @pytest.mark.soak
 def test_a_night_on_prefect_ends_as_one_without(settings: NightSettings, tmp_path: Path) -> None:
     report = meta_steward_nightly(settings)
-    assert (report.outcome, report.count("harvested"), report.failed_batches) == ("promoted", 12, 0)
+    assert (report.outcome, report.stages["harvested"], report.failed_batches) == ("promoted", 12, 0)
     plain = founded(settings.model_copy(update={"store": f"file:{tmp_path / 'other'}"}))
     with open_night(plain, of_this_process()) as night:
         other = run_night(night)

@@ -38,7 +38,7 @@ def prepared(root: Path, name: str) -> NightSettings:
 def test_days_made_up_for_end_as_one_night_and_the_second_time_commit_nothing(tmp_path: Path) -> None:
     settings = prepared(tmp_path, "days")
     reports = replay_nights(settings, FIRST, LAST)
-    assert [(one.night, one.count("due"), one.outcome) for one in reports] == [
+    assert [(one.night, one.stages["due"], one.outcome) for one in reports] == [
         ("2026-11-15", 6, "unchanged"),
         ("2026-11-16", 6, "promoted"),
     ]

@@ -45,6 +45,7 @@ def played(budgets: Budgets) -> dict[str, Any]:
             document = envelope.document()
             # Findings are no part of an envelope's bytes; these kinds came later than the golden file.
             document["findings"] = [one for one in document["findings"] if one["kind"] not in LATER]
+            del document["rules"]  # came later, too, and is read back from the requests below
             digests["document"].append(digest(without_times(document)))
             requests = {provider: envelope.render(provider) for provider in PROVIDERS}
             for provider, request in requests.items():

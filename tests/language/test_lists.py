@@ -2,12 +2,12 @@
 
 import json
 import re
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
 import pytest
-from ruamel.yaml import YAML
 
 from ctxsteward.language.words import lists
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_has_the_published_shape(name: str) -> None:
     schema = json.loads((PACKAGE / "lists.schema.json").read_text(encoding="utf-8"))
-    document = YAML(typ="safe").load((PACKAGE / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
+    document = tomllib.loads((PACKAGE / "data" / f"{name}.toml").read_text(encoding="utf-8"))
 
     jsonschema.validate(document, schema)
     assert " ".join(re.findall(r"\S+", document["about"])) == document["about"].strip()

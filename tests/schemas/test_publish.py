@@ -95,6 +95,7 @@ def test_the_contract_s_keys_stand_in_its_order() -> None:
     assert list(schema("envelope")["properties"]) == [
         *("schema_version", "address", "tenant", "session", "profile_version"),
         *("sections", "reports", "findings", "metrics", "seal"),
+        "rules",  # which rules the request shows
     ]
     assert list(schema("compression_report")["properties"]) == [
         *("id", "section", "pre_tokens", "post_tokens", "losses", "kept_refs"),
@@ -193,7 +194,7 @@ def test_a_profile_fits_with_and_without_its_defaults() -> None:
 # -- forged values do not ----------------------------------------------------------------------------------
 
 
-FIELDS = "schema_version, address, tenant, session, profile_version, sections, reports, findings, metrics, seal"
+FIELDS = "schema_version, address, tenant, session, profile_version, sections, reports, findings, metrics, seal, rules"
 DROPPED = object()
 FORGED = [
     ("a field of its own", ["admin"], True, f'envelope: at $: found the unknown field "admin"; allowed are {FIELDS}'),

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ from pydantic import BaseModel, ValidationError
 
 from ctxsteward.console.terminal.output import print_document
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Profile, open_store
-from ctxsteward.envelope.cards import open_cards
 from ctxsteward.envelope.cascade.config import load_cascade
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.evals import result_history as history
@@ -30,9 +29,8 @@ from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.drift.report import report
 from ctxsteward.steward.gate.port import GateReport
 from ctxsteward.steward.ledger.records import JudgementContext
-from ctxsteward.steward.release.promotion import PromotionCodec
+from ctxsteward.steward.release.promotion import kept_promotion
 
-from ..envelope.cards.indexes import card
 from ..evals.suites.made import made, played
 from ..steward.scenes import AGENT, TENANT, artifact, memory_store
 
@@ -140,7 +138,7 @@ def promoted(folder: Path) -> None:
     drift = report(None, challenger).model_copy(update={"level": "FINE"})
     gate = GateReport(suite="made", results=(), pairs=(), digests=("", ""))
     with memory_store() as store:
-        PromotionCodec(store, store.profiles("support")).promotion(None, challenger, drift, gate, (), None, "c1")
+        kept_promotion(store, store.profiles("support"), None, challenger, drift, gate, (), None, "c1")
 
 
 def judged(folder: Path) -> None:
@@ -148,14 +146,6 @@ def judged(folder: Path) -> None:
         for who in ("ann", "bob"):
             ledger.absorb(artifact(store, f"s-{who}", ["Use metric units."], principal=who, reach="shared"))
         ledger.judged(JudgementContext(run="a b", policy=AdmissionPolicy(independent_principals=2)))
-
-
-def carded(uri: str) -> Callable[[Path], object]:
-    def go(folder: Path) -> None:
-        with closing(open_cards(uri.format(folder))) as index:
-            index.put([card(1).model_copy(update={"role": "system"})])
-
-    return go
 
 
 def summarized(folder: Path) -> None:
@@ -227,18 +217,6 @@ DOORS = [
         promoted,
     ),
     Door("a record for many", "meta_recommendation", ': meta_recommendation: at $.run: found "a b"', judged),
-    Door(
-        "a card into memory",
-        "context_card",
-        "the card of §1 in session 's': context_card: at $.role: found \"system\"",
-        carded("memory:"),
-    ),
-    Door(
-        "a card into sqlite",
-        "context_card",
-        "the card of §1 in session 's': context_card: at $.role: found \"system\"",
-        carded("sqlite:{}/cards.sqlite"),
-    ),
     Door(
         "a summary",
         "summary",

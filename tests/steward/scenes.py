@@ -8,6 +8,7 @@ from typing import Any
 from ctxsteward.envelope import Store, open_store
 from ctxsteward.schemas.recommendation import MetaRecommendation, Slot
 from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
+from ctxsteward.steward.night.chain import Night, NightChain
 from ctxsteward.steward.observations.observation import MessageSpan, Observation
 from ctxsteward.steward.observations.transcript import ReplayedTranscript, ReplayedUtterance
 from ctxsteward.store.crypto.keyring import memory_keys
@@ -20,6 +21,14 @@ EXTRACTOR = "harvest/1"
 
 def memory_store() -> Store:
     return open_store("memory:")
+
+
+def chain_of(store: Store, *finished: Night) -> NightChain:
+    """The chain of these nights, the oldest first."""
+    nights, link = NightChain(store, TENANT, AGENT), None
+    for one in finished:
+        link = nights.append(link, one, epoch=1)
+    return nights
 
 
 def same_keys_store(keys: Any = None) -> Store:

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from ctxsteward.schemas import Bullet, Message, Ref, SummarizerInput
 from ctxsteward.schemas.summary import SourceMessage, Utterance
 from ctxsteward.summarizers import extractive, unsupported
-from ctxsteward.summarizers.extraction import MOST_LIFT
 from ctxsteward.summarizers.salience import BULLET_OVERHEAD_TOKENS
 
 from ..examples import examples
@@ -226,7 +225,7 @@ def test_sentences_that_share_a_rare_word_by_chance_do_not_outdo_each_other() ->
         item = SourceMessage(ref=f"§{number}", message=Message.from_wire({"role": "user", "content": line}))
         summary = extractive(SummarizerInput(messages=(item,), standing=standing), budget_tokens=500)
         standing = (*standing, *summary.bullets)
-    assert max(bullet.value for bullet in standing) <= max(alone) + MOST_LIFT
+    assert max(bullet.value for bullet in standing) <= max(alone) + 0.5
 
 
 def test_a_series_of_like_lines_never_outdoes_a_rule() -> None:

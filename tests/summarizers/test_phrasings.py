@@ -2,10 +2,10 @@
 
 `phrasings/*.txt` hold sentences that decide, change, aim, forbid, ask, finish, drop, reopen. A seed halves each kind:
 the summarizer was written looking at the first half, the second only counts (one author wrote both, so that the two
-are nearer to each other than to a stranger's words). Single sentences count when they are worth more than talk
-(`TELLING`); pairs when what was said before is not shown any more and what is said now is. The least a pair must do is
-not to show what is outdated without what was said of it since (`told`): a rule stays in sight beside the words that
-seem to lift it. Small talk that is worth as much as a decision is counted too.
+are nearer to each other than to a stranger's words). Single sentences count when they are kept and their reading is
+worth more than talk (`TELLING`); pairs when what was said before is not shown any more and what is said now is. The
+least a pair must do is not to show what is outdated without what was said of it since (`told`): a rule stays in sight
+beside the words that seem to lift it. Small talk that is worth as much as a decision is counted too.
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ def understood(case: Case, language: Language) -> bool:
     if case.kind == "talk":
         return read_sentence(case.said[0], "user").worth < TELLING
     if len(case.said) == 1:
-        return any(case.marks[0][:6] in b.text and b.value >= TELLING for b in bullets(case, language))
-    if case.marks[-1] and not any(case.marks[-1] in b.text and b.value >= TELLING for b in bullets(case, language)):
+        kept = any(case.marks[0][:6] in b.text for b in bullets(case, language))
+        return kept and read_sentence(case.said[0], "user").worth >= TELLING
+    if case.marks[-1] and not any(case.marks[-1] in b.text for b in bullets(case, language)):
         return False
     if case.kind == "reopen":
         return True  # that it was to do is no longer outdated

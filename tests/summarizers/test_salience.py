@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from ctxsteward.language.word_uses import WordUses
 from ctxsteward.summarizers.salience import FLOOR, PlacedSentence, read_sentence, standing_worth
 
 KINDS = [
@@ -74,40 +75,46 @@ def placed(text: str, role: str = "user", **more: Any) -> PlacedSentence:
 
 
 PLAIN = "I would walk along the old harbour wall in the evening."
-DECIDED = "We decided to walk along the old harbour wall at last."
+
+
+SAID_BEFORE = WordUses()
+SAID_BEFORE.read("We meet at the harbour.", 1)
+for again in range(4, 9):
+    SAID_BEFORE.read("How we meet at the harbour is how we meet.", again)
+SAID_BEFORE.read("I would walk along the quay in the morning.", 9)
 
 
 @pytest.mark.parametrize(
     ("worthier", "than"),
     [
-        ((placed(PLAIN), 8.0), (placed(PLAIN), 2.0)),  # its words are rarer
-        ((placed("I walk along the quay."), 4.0), (placed(PLAIN), 4.0)),  # the same in fewer tokens
-        ((placed(PLAIN), 4.0), (placed(PLAIN, is_first=False), 4.0)),  # people say first what they mean
-        ((placed(PLAIN, among=2), 4.0), (placed(PLAIN, among=40), 4.0)),  # few of many sentences are needed
-        ((placed(PLAIN), 4.0), (placed(PLAIN[:-1] + "?"), 4.0)),  # the answer counts
-        ((placed(PLAIN), 4.0), (placed(PLAIN, role="assistant"), 4.0)),
-        ((placed("Never book before 10:00."), 0.0), (placed(PLAIN), 4.0)),  # a rule beyond doubt
-        ((placed(DECIDED, among=3), 4.0), (placed(PLAIN, among=3), 4.0)),
-        ((placed(PLAIN, role="assistant"), 0.0), (placed(PLAIN, role="assistant", among=60), 0.0)),
+        pytest.param(
+            placed("Bertrand sells lamps from an orange van."),
+            placed("How we meet at the harbour is how we meet."),
+            id="its words are new together",
+        ),
+        pytest.param(placed(PLAIN), placed(PLAIN, is_first=False, among=3), id="people say first what they mean"),
+        pytest.param(
+            placed(PLAIN, is_first=False, among=2), placed(PLAIN, is_first=False, among=40), id="few of many are needed"
+        ),
+        pytest.param(placed(PLAIN), placed(PLAIN[:-1] + "?"), id="the answer counts"),
+        pytest.param(placed(PLAIN), placed(PLAIN, role="assistant"), id="an assistant echoes"),
+        pytest.param(placed(PLAIN), placed(PLAIN[:-1] + " and back again for the sake of it" * 12), id="much room"),
+        pytest.param(placed(PLAIN), placed("Sounds good."), id="a nod"),
+        pytest.param(placed(PLAIN, order=11), placed(PLAIN, order=1), id="the newest about a rare word"),
+        pytest.param(placed("Remind me to walk the dog."), placed("Oh dear, I walked the dog."), id="an open task"),
+        pytest.param(
+            placed(PLAIN, role="assistant"), placed(PLAIN, role="assistant", among=60), id="an assistant's long message"
+        ),
     ],
 )
-def test_a_sentence_is_weighed_by_who_says_it_how_rare_and_where(
-    worthier: tuple[PlacedSentence, float], than: tuple[PlacedSentence, float]
-) -> None:
-    assert 100 >= standing_worth(*worthier) > standing_worth(*than)
+def test_a_sentence_is_weighed_by_who_says_it_how_new_and_where(worthier: PlacedSentence, than: PlacedSentence) -> None:
+    assert 100 >= standing_worth(worthier, SAID_BEFORE) > standing_worth(than, SAID_BEFORE)
 
 
-def test_in_a_long_message_a_cue_adds_nothing() -> None:
-    in_short, in_long = (standing_worth(placed(DECIDED, among=among), 4.0) for among in (1, 30))
-    without = standing_worth(placed(DECIDED.replace("decided to", "used to"), among=30), 4.0)
-    assert in_short > in_long == pytest.approx(without, abs=1.0)
+@given(st.text(max_size=80), st.integers(1, 400), st.booleans())
+def test_a_worth_lies_between_0_and_100(text: str, among: int, is_first: bool) -> None:
+    assert 0 <= standing_worth(placed(text, among=among, is_first=is_first), SAID_BEFORE) <= 100
 
 
-@given(st.text(max_size=80), st.integers(1, 400), st.booleans(), st.floats(0, 200))
-def test_a_worth_lies_between_0_and_100(text: str, among: int, is_first: bool, rarity: float) -> None:
-    assert 0 <= standing_worth(placed(text, among=among, is_first=is_first), rarity) <= 100
-
-
-def test_a_greeting_is_worth_nothing_and_a_standing_bullet_what_it_was() -> None:
-    assert standing_worth(placed("Hi there!"), 1.0) == 0.0
-    assert standing_worth(placed(PLAIN, place="standing", value=61.5), 0.0) == 61.5
+def test_a_standing_bullet_is_worth_what_it_was() -> None:
+    assert standing_worth(placed(PLAIN, place="standing", value=61.5), SAID_BEFORE) == 61.5

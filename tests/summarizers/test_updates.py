@@ -92,11 +92,12 @@ def test_a_visible_newer_message_silences_the_old_statement() -> None:
     assert summary.bullets == ()
 
 
-def test_a_newer_value_than_a_visible_old_one_is_worth_a_rule() -> None:
-    visible = said("Please set up a return window of 30 days.")
-    messages = said("The return window is 45 days.", "The return window is 60 days now.", first=11)
-    bullets = extractive(SummarizerInput(messages=messages, visible=visible), budget_tokens=400).bullets
-    assert [(b.text, b.value > 80) for b in bullets] == [("The return window is 60 days now.", True)]
+def test_a_newer_value_is_worth_more_than_the_old_one_that_it_replaces() -> None:
+    standing = (Bullet(text="The return window is 45 days.", citations=("§3",), kind="number", value=81.0),)
+    source = SummarizerInput(messages=said("The return window is 60 days now.", first=11), standing=standing)
+    summary = extractive(source, budget_tokens=400)
+    assert summary.superseded == (0,)
+    assert [(b.text, b.value > 81.0) for b in summary.bullets] == [("The return window is 60 days now.", True)]
 
 
 def test_an_opening_no_is_a_rule_and_stays() -> None:
@@ -138,4 +139,4 @@ def test_a_new_value_is_of_the_thing_that_it_names(said: tuple[str, ...], stale:
         )
         for i, text in enumerate(said, 1)
     ]
-    assert sorted(replaced(statements).stale) == stale
+    assert sorted(replaced(statements)) == stale

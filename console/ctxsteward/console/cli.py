@@ -70,7 +70,7 @@ class Root(LazyGroup):
     table=COMMANDS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine; 1 the check found something; 2 bad usage or input; 3 a person must look; "
+    epilog="Exit codes: 0 success; 1 the check found something; 2 bad usage or input; 3 a person must decide; "
     "4 rolled back.",
 )
 @click.version_option(package_name="ctxsteward", prog_name="ctxsteward", message="%(prog)s %(version)s")

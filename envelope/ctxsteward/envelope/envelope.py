@@ -36,6 +36,7 @@ from .layout.fragments import Fragment
 from .layout.rows import RENDERER_VERSION
 
 if TYPE_CHECKING:
+    from .render.cache_plan import CachePlan
     from .render.rules import RulesStatement
 
 SCHEMA_VERSION = 1
@@ -103,6 +104,8 @@ class Envelope:
     """Version of the renderer that made it; an envelope rebuilt from an old manifest has an older one."""
     standing: tuple[StandingRule, ...] = ()
     """Rules that the call has to show; `rules_in` says where they stand."""
+    model: str | None = None
+    """Name of the model that it was built for, as the builder got it."""
     seal: SealDocument | None = None
     """Proof of the session and log position it was built for, checked by `verify_seal`; None for a preview."""
 
@@ -133,17 +136,28 @@ class Envelope:
 
         return rules_in(self, self.standing, provider)
 
-    def render(self, provider: Provider, *, cache: bool = True) -> Wire:
+    @property
+    def cache_plan(self) -> CachePlan:
+        """What requests tell the provider's prompt cache: chosen by the model and the time between user messages."""
+        from .render.cache_plan import plan_for
+        from .tokens.models import known_model
+
+        return plan_for(known_model(self.model), self.dynamic, f"{self.tenant}/{self.session}/{self.nonce}")
+
+    def render(self, provider: Provider, *, cache: bool | CachePlan = True) -> Wire:
         """Return the arguments for this provider's client, except the model: ``client.create(model=…, **these)``.
 
-        `cache=False` leaves out cache marks. The session shares the dicts inside: read them, do not change them.
+        `cache`: a plan of your own in place of `cache_plan`, or False for a request without cache marks and key. The
+        session shares the dicts inside: read them, do not change them.
         """
         from .render.request import render
 
+        if isinstance(cache, bool):
+            return render(self, provider, cache=self.cache_plan if cache else None)
         return render(self, provider, cache=cache)
 
     def document(self) -> Wire:
-        """Return the published form as JSON values. It costs a rendering, so do not call it for every model call."""
+        """Return the published form as JSON values. It costs renderings, so do not call it for every model call."""
         from .render.text import fragment_document
 
         return {
@@ -166,6 +180,7 @@ class Envelope:
             "findings": [finding.model_dump(mode="json") for finding in self.findings],
             "metrics": dict(self.metrics),
             "seal": None if self.seal is None else self.seal.model_dump(mode="json"),
+            "rules": self.rules.document(),
         }
 
 

@@ -192,6 +192,7 @@ INSTRUMENTS = (
     _counter("context.compress.count", "Compactions.", section=SECTIONS),
     _counter("context.compress.refused", "Compactions that were due and not made."),
     _counter("context.compress.tokens_saved", "Tokens that compactions took away.", TOKENS, section=SECTIONS),
+    _counter("context.compress.tokens_rewritten", "Unchanged tokens that compactions had written anew.", TOKENS),
     _counter("context.losses", "What compactions lost, by kind.", kind=get_args(LossKind)),
     _counter("context.cache_miss", "Stored things missing, unreadable or stale.", reason=REASONS),
     _counter("context.rewrite_attempts", "Untrusted messages that name controls of the context.", role=SPEAKERS),

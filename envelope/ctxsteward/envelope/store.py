@@ -1,10 +1,9 @@
-"""An application's store (`open_store`, `Store`): it opens sessions, profiles and context cards.
+"""An application's store (`open_store`, `Store`): it opens sessions and profiles.
 
     open_store("file:./.ctxsteward")            one folder: journal, objects, keys
     open_store("s3://bucket/prefix", journal="/var/lib/app/journal", keys=MasterKeys(…))
     open_store("postgresql://app@db/chat", keys=MasterKeys(…))      any number of machines, in one database
     open_store("memory:")
-    store.cards()                                  make context cards in the background
 
 `Store` is a `Backend` (journal, object store, keys) that also opens sessions. The journal acknowledges a turn; the
 object store keeps everything for good. If the journal lies outside the store, a write-behind drains it into the object
@@ -22,7 +21,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
-from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError
+from ctxsteward.schemas import CompressionReport, Erased, Finding
 from ctxsteward.schemas.arguments import check_argument
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store import Journal, ObjectStore, process_forks as forking
@@ -34,7 +33,7 @@ from ctxsteward.store.facts.fact_store import WAIT_SECONDS, FactLookup, FactStor
 from ctxsteward.store.journal.erasures import Eraser
 from ctxsteward.store.journal.events import WindowCompacted
 from ctxsteward.store.journal.log import Log
-from ctxsteward.store.journal.port import JournalRecord, SessionKey
+from ctxsteward.store.journal.port import JournalRecord, Manifest, SessionKey
 from ctxsteward.store.names import checked_name
 from ctxsteward.store.objects.port import Patience
 from ctxsteward.store.profiles.text import Profile
@@ -49,13 +48,10 @@ if TYPE_CHECKING:
     from ctxsteward.store.profiles.versions import ProfileVersions
     from ctxsteward.store.replication.write_behind import WriteBehind, WriteBehindStatus
 
-    from .cards import CardIndex, CardMaker, StoreCards
     from .integrations.chat import Chat, ChatOptions
     from .recall.earlier_sessions import EarlierSessions
 
 KeptT = TypeVar("KeptT")
-CARDS_FILE = "cards.sqlite"
-"""File name of the index of context cards, in the journal's folder."""
 CLOSE_SECONDS = 5.0
 __all__ = ["JOURNAL_FOLDER", "Journal", "JournalRecord", "SessionKey", "Store", "open_store"]
 
@@ -75,24 +71,18 @@ class Store(Backend):
         write_behind: bool = False,
         behind: Mapping[str, Any] | None = None,
         folder: Path | None = None,
-        cards: str | None = None,
-        own_cards: str | None = None,
         derived: DerivedRows | None = None,
         now: Callable[[], str] | None = None,
     ) -> None:
         """Compose a store from its parts. `now` is the clock (ISO 8601) that dates reports. `write_behind` means that
         the journal lies outside the store and is drained into it, with the arguments `behind` of
-        `replication.write_behind.WriteBehind`. `folder` is the journal's folder; `cards` is as in `open_store` and
-        `own_cards` its default; `derived` keeps derived data if not in `folder`."""
+        `replication.write_behind.WriteBehind`. `folder` is the journal's folder; `derived` keeps
+        derived data if not in `folder`."""
         super().__init__(journal, objects, keys, patience=patience, folder=folder, derived=derived)
         self.uri = uri
         self.now = now
         self.unreached: list[Finding] = []
         """Findings about objects out of reach in the last call of `sessions`, `address`, `manifest` or `compaction`."""
-        self._own_cards = own_cards or ("memory:" if folder is None else f"sqlite:{folder / CARDS_FILE}")
-        self.cards_uri: str = self._own_cards if cards is None else cards
-        """URI of this store's context cards, whether or not this process keeps them up to date."""
-        self._cards: StoreCards | None = None
         self._keeping = forking.lock()
         self._draw_nonce = draw_nonce
         self.fact_lookup: FactLookup = FactLookup(
@@ -193,6 +183,19 @@ class Store(Backend):
         session.replica.load(position)
         return session
 
+    def add_log(self, key: SessionKey, records: Sequence[JournalRecord], manifests: Sequence[Manifest]) -> None:
+        """Write all records of a new log, coded for it, and then its manifests; those that are here already stay.
+
+        Without records the log is here. Raises `Conflict`, `Backpressure`, `Erased`, `StoreError`.
+        """
+        self._claim(key)
+        if records:
+            self.journal.append(key, 0, records, generation=self.journal.generation(key))
+        for manifest in manifests:
+            self.journal.put_manifest(key, *manifest)
+        for listener in self.appended:
+            listener(key)
+
     def _claim(self, key: SessionKey) -> list[Finding]:
         """Check the keys, or become the session's owner, before a write; return findings about steps that failed."""
         if self.write_behind is None:
@@ -200,9 +203,9 @@ class Store(Backend):
             return []
         try:
             return self.write_behind.opened(key)
-        except Erased:
+        except Erased:  # the session, or a principal of it whose words must go here first
             self._apply_tombstones(key.tenant)
-            raise
+            return self.write_behind.opened(key)
 
     def _readable(self, key: SessionKey, length: int | None = None) -> None:
         if self.write_behind is None:
@@ -266,41 +269,11 @@ class Store(Backend):
         """
         return self._addressed.report(address, tenant, session)
 
-    # -- context cards ------------------------------------------------------------------------------------------
-
-    def cards(
-        self,
-        index: CardIndex | str | None = None,
-        *,
-        maker: CardMaker | None = None,
-    ) -> StoreCards:
-        """Keep an index of context cards up to date with the sessions, in background threads. No append waits for it.
-
-        `index` is a URI as `cards.open_cards` takes it, or your own index (default: `cards_uri`); `maker` makes the
-        cards (default: `cards.card_maker()`). Earlier messages are carded too, also after a kill; forgotten ones leave
-        the index. It ends with the store; a second call without arguments returns the same. Raises `InputError`,
-        `StoreError`.
-        """
-        with self._keeping:
-            if self._cards is None or self._cards.closed:
-                from .cards import StoreCards
-
-                self._cards = StoreCards(self, index, maker)
-            elif index is not None or maker is not None:
-                raise InputError("this store keeps its cards already; `store.cards()` gives them, or close those first")
-            return self._cards
-
-    def card_uris(self) -> tuple[str, ...]:
-        """Return the URIs at which this store may have cards: `cards_uri`, and the default beside the journal."""
-        return tuple(dict.fromkeys((self.cards_uri, self._own_cards)))
-
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
-        """Return this store's erasers, those of card indexes that are closed in this process, and those of summaries
-        that are made ahead for its sessions."""
-        from .cards import erasers_of_closed_indexes
+        """Return this store's erasers, and those of summaries that are made ahead for its sessions."""
         from .compaction.ahead import erasers_of
 
-        return (*self.erasers, *erasers_of_closed_indexes(self), *erasers_of(self.journal))
+        return (*self.erasers, *erasers_of(self.journal))
 
     # -- the write-behind ---------------------------------------------------------------------------------------
 
@@ -313,9 +286,7 @@ class Store(Backend):
         return None if self.write_behind is None else self.write_behind.status()
 
     def close(self, *, flush_seconds: float = CLOSE_SECONDS) -> None:
-        """Close the store, after some time for cards and draining; whatever is unfinished then stays in the journal."""
-        if self._cards is not None:
-            self._cards.close(flush_seconds)
+        """Close the store, after some time for draining; whatever is unfinished then stays in the journal."""
         if self.write_behind is not None:
             self.write_behind.close(flush_seconds)
         self.journal.close()
@@ -338,7 +309,6 @@ def open_store(
     *,
     journal: str | Path | None = None,
     keys: Keys | None = None,
-    cards: str | None = None,
     queue_bytes: int = QUEUE_BYTES,
     now: Callable[[], str] = utc_now,
 ) -> Store:
@@ -348,11 +318,10 @@ def open_store(
     `journal` is the folder of the local journal (default: inside a ``file:`` store, else ``.ctxsteward/journal``). A
     journal outside the store is drained into it in the background, and a message is refused with `Backpressure` while
     `queue_bytes` wait. `keys` supplies the tenants' keys (default: files in the store's folder, or in the journal's if
-    the store is no folder). `cards` names the index of context cards, ``sqlite:PATH`` or ``postgresql://…`` (default:
-    ``cards.sqlite`` beside the journal, or the store's own database); `Store.cards` keeps it up to date. `now` dates
-    compaction reports if the builder has no clock of its own. Raises `InputError`, `StoreError`.
+    the store is no folder). `now` dates compaction reports if the builder has no clock of its own.
+
+    Raises `InputError`, `StoreError`.
     """
-    check_argument("cards", cards, str, "pass a URI: sqlite:PATH or postgresql://USER@HOST/DATABASE", optional=True)
     parts = open_location(uri, journal=journal, keys=keys, queue_bytes=queue_bytes)
     return Store(
         parts.journal,
@@ -360,8 +329,6 @@ def open_store(
         parts.keys,
         uri=parts.uri,
         folder=parts.folder,
-        cards=cards,
-        own_cards=parts.cards,
         write_behind=parts.drains is not None,
         behind=parts.drains,
         derived=parts.derived,

@@ -41,7 +41,7 @@ from .journal.log import Listener
 from .journal.port import Journal, SessionKey
 from .names import checked_name
 from .objects.port import ObjectStore, Patience
-from .replication.drain import Asker
+from .replication.breaker import Asker
 
 if TYPE_CHECKING:
     from .journal.postgres import PostgresJournal
@@ -123,7 +123,7 @@ class Backend:
         return Chain(self.objects, folder, key, witness=self.journal, patience=self.patience)
 
     def derived_text_erasers(self) -> tuple[Eraser, ...]:
-        """Return all erasers to call at an erasure; the envelope's `Store` adds those of card indexes not open here."""
+        """Return all erasers to call at an erasure; the envelope's `Store` adds those of summaries made ahead."""
         return tuple(self.erasers)
 
     def replay(self, key: SessionKey, length: int) -> None:
@@ -168,8 +168,6 @@ class StoreParts(NamedTuple):
     """Arguments of the `WriteBehind` that drains the journal into the objects; None if nothing is drained."""
     derived: DerivedRows | None = None
     """Database rows for data derived from sessions; None if it is kept in `folder`."""
-    cards: str | None = None
-    """Database URI of the context cards; None if they are kept in `folder`."""
 
 
 def open_location(
@@ -264,9 +262,7 @@ def _in_postgres(uri: str, journal: str | Path | None, keys: Keys | None) -> Sto
         database.close()
         raise
     folder = Path(JOURNAL_FOLDER if journal is None else journal)
-    return StoreParts(
-        place.place, own, objects, keys, folder, derived=DerivedRows(database.execute), cards=place.cards_uri
-    )
+    return StoreParts(place.place, own, objects, keys, folder, derived=DerivedRows(database.execute))
 
 
 def _check_keys(journal: PostgresJournal, objects: ObjectStore, keys: Keys) -> None:

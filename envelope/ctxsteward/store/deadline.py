@@ -23,7 +23,7 @@ import platform
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -166,15 +166,10 @@ _here = threading.local()
 _watch = _Watch()
 
 
-@contextmanager
-def uncut() -> Iterator[None]:
+def uncut() -> AbstractContextManager[None]:
     """Let no deadline of this thread interrupt the block, because it acquires something that it must release."""
     deadline: Deadline | None = getattr(_here, "deadline", None)
-    if deadline is None:
-        yield
-    else:
-        with deadline.pausing():
-            yield
+    return nullcontext() if deadline is None else deadline.pausing()
 
 
 def seconds_left() -> float | None:

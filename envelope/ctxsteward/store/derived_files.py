@@ -1,5 +1,5 @@
 """Caches derived from sessions: files ``<journal's folder>/<kind>/<tenant>/…``, or, with a journal in a database, rows
-that contain the indexes of recall.
+that have the indexes of recall and the summaries of cards.
 
 A cache that is lost, torn, of another session or of another byte order is derived again. An erasure deletes all caches
 of the tenant (`DerivedFiles`), except those that this process has open, which have an eraser of their own.
@@ -32,7 +32,7 @@ from .journal.port import SessionKey
 from .names import part_of
 
 INDEX_FOLDER = "indexes"
-"""Folder of the indexes that recall makes of sessions."""
+"""Folder of what recall and cards derive from sessions."""
 DERIVED_FOLDERS = ("ledgers", INDEX_FOLDER)
 """Folders in the journal's folder; each has one folder per tenant."""
 _CODE_DIGITS = 64
@@ -41,7 +41,7 @@ _CODE_DIGITS = 64
 class DerivedFiles:
     """Eraser of one tenant's derived files, except the `held` ones, which have an eraser of their own."""
 
-    place = "derived files: indexes of recall, ledgers"
+    place = "derived files: indexes of recall, cards, ledgers"
 
     def __init__(self, folder: Path, tenant: str, held: Iterable[Path] = ()) -> None:
         self._folders = [folder / name / part_of(tenant) for name in DERIVED_FOLDERS]
@@ -73,8 +73,11 @@ class DerivedFolder:
         new = path.with_name(f"{name}.{os.getpid()}-{threading.get_ident()}")
         try:
             for folder in (self._folder.parent, self._folder):  # not the journal's folder: if that is gone, fail
-                folder.mkdir(exist_ok=True, mode=0o700)
+                with suppress(FileExistsError):
+                    folder.mkdir()
+                    folder.chmod(0o700)  # under any umask
             with open(new, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                os.fchmod(file.fileno(), 0o600)
                 file.write(state)
             new.replace(path)
         except OSError:
@@ -93,7 +96,7 @@ Execute = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 class DerivedRows:
     """Session states in a database that all machines share, so that each can continue another's work."""
 
-    place = "derived rows: indexes of recall"
+    place = "derived rows: indexes of recall, cards"
 
     def __init__(self, execute: Execute, tenant: str = "") -> None:
         """`execute` is the method of a `PostgresDatabase`."""

@@ -80,6 +80,7 @@ def checked_profile_name(name: object) -> str:
     return name
 
 
+@lru_cache(maxsize=4096)
 def part_of(name: str) -> str:
     """Encode a raw name as one part of a key: injective, and short enough for a file system."""
     encoded = quote(name, safe="").replace("~", "%7E")
@@ -102,6 +103,7 @@ def number_of(key: str) -> int | None:
     return int(stem) if stem != name and len(stem) == NUMBER_DIGITS and stem.isascii() and stem.isdecimal() else None
 
 
+@lru_cache(maxsize=4096)
 def is_key(key: str) -> bool:
     """Return whether every object store accepts this key."""
     return (

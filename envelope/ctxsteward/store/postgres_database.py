@@ -138,11 +138,6 @@ class PostgresUri(NamedTuple):
         place += "" if schema is None else f"?schema={schema}"
         return cls(conninfo, place, schema, own.get("objects"), own.get("keys"))
 
-    @property
-    def cards_uri(self) -> str:
-        """URI of the context cards in the same schema; includes secrets."""
-        return f"{self.conninfo}{'&' if '?' in self.conninfo else '?'}schema={self.schema}"
-
 
 _TEXT = 'text COLLATE "C" NOT NULL'
 _TABLES = (

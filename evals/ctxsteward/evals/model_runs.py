@@ -13,6 +13,7 @@ Raises `InputError` for an unknown model, and for a bound on dollars without a p
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
 
@@ -28,6 +29,8 @@ from .suites.kit.suite import Setup
 
 MEANT = ("in_loop", "summarizer", "selector")
 """Settings that differ between the run by rules and the one with a model."""
+MODEL_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"
+"""Environment variable with the key of a model that a command names."""
 SELECTION_SECONDS = 60.0
 """Long, since no user waits for an answer here."""
 
@@ -35,7 +38,7 @@ SELECTION_SECONDS = 60.0
 def run_model(named: str, key: str | None = None) -> ChatModel:
     """Find a model by address or Python path (``module:name``, ``FILE.py:name``)."""
     if named.startswith(ADDRESSES):
-        return model_at(named, key)
+        return model_at(named, key or os.environ.get(MODEL_KEY_VARIABLE) or None)
     model = named_object("model", named)
     if isinstance(model, type) or not isinstance(model, ChatModel):
         raise InputError(f"model {named}: {model!r:.60} is no ChatModel; it has `name`, `reply` and `reply_async`")

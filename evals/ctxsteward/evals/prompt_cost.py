@@ -273,8 +273,6 @@ class Bill:
     priced: float = 0.0
     cached_tokens: int = 0
     rewrites: int = 0
-    breaks: int = 0
-    """Calls that do not begin with the whole prompt of the call before."""
     over_budget: int = 0
     invalid: int = 0
     runs: int = 0
@@ -328,7 +326,6 @@ class PromptJudge:
         bill.values_unseen += unseen
         bill.calls += 1
         bill.rewrites += prompt.rewritten
-        bill.breaks += [piece.key for piece in pieces[: len(self._before)]] != [piece.key for piece in self._before]
         bill.over_budget += history_tokens(pieces) > self.budget_tokens
         bill.invalid += refused([piece.wire for piece in pieces])
         shown = any(self.task in piece.text for piece in pieces)

@@ -30,7 +30,7 @@ from ctxsteward.envelope import (
     Session,
     open_store,
 )
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.layout.rows import fenced_rows
 from ctxsteward.envelope.recall.model_tools import search_context
 from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.envelope.transcripts.strict_json import decode, show
@@ -179,7 +179,7 @@ def asked(
         selector.told(evidence)
     envelope = builder.preview(session, question)
     context = envelope.dynamic.context
-    rows = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
+    rows = fenced_rows(envelope.nonce, context.text) if context else []
     # Rows undo the marks before the lines of a recalled message, so that its whole text can be compared.
     return envelope, "\n".join((envelope.section("dynamic").text, *rows))
 

@@ -386,13 +386,9 @@ def _prompts(
     with memory_store() as store:
         session = open_session(store, transcript)
         for call in replay(transcript, builder, session):
-            reachable = reachable_ordinals(call.envelope)
-            yield PricedPrompt(_sent(call.envelope, sizer), bool(call.envelope.reports), reachable)
+            sent = sizer.pieces(call.envelope.render("openai-chat", cache=False)["messages"])
+            yield PricedPrompt(sent, bool(call.envelope.reports), reachable_ordinals(call.envelope))
         ended(session)
-
-
-def _sent(envelope: Envelope, sizer: Sizer) -> tuple[PromptPiece, ...]:
-    return sizer.pieces(envelope.render("openai-chat", cache=False)["messages"])
 
 
 def reachable_ordinals(envelope: Envelope) -> frozenset[int]:

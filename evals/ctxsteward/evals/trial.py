@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Session
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.layout.rows import fenced_rows
 from ctxsteward.envelope.render.text import section_text
 from ctxsteward.envelope.tokens.budgets import WHOLE_RESULT_FRACTION
 from ctxsteward.envelope.tokens.models import dollars_of
@@ -297,7 +297,7 @@ def _examine(trial: BudgetTrial, builder: EnvelopeBuilder, session: Session, ask
     for ask in asks:
         envelope = builder.preview(session, ask.question)
         context = envelope.dynamic.context
-        recalled = rows_of(unfenced(envelope.nonce, context.text).text) if context else []
+        recalled = fenced_rows(envelope.nonce, context.text) if context else []
         window = [fragment for fragment in envelope.section("dynamic").fragments if fragment is not context]
         whole = normalize("\n".join((envelope.section("dynamic").text, *recalled)))
         before = shows(normalize(section_text(window)), ask.value)

@@ -264,7 +264,7 @@ def night(settings: NightSettings) -> NightReport:
         run = on_prefect(settings, opening.records, home_of(settings) / "results")
         report = run_night(replace(opening, harvest=run))
     tell_night(report)
-    counts = ", ".join(f"{stage.stage} {stage.count}" for stage in report.stages)
+    counts = ", ".join(f"{stage} {count}" for stage, count in report.stages.items())
     get_run_logger().info("night %s of %s: %s; %s", report.night, report.profile, report.outcome, counts)
     return report
 

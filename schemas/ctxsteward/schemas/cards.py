@@ -1,8 +1,7 @@
-"""A context card: the summary of one message in an index, so that a selector reads lines instead of originals.
+"""A context card: the summary of one message, so that a selector reads lines instead of originals.
 
-A card is derived: it is made from its original, never replaces it, and can be made again at any time. It belongs to one
-message of one session (tenant, session, ordinal); a card generated later replaces an earlier one. A message of fewer
-than 200 characters is its own summary; for a longer one the card has at most 300 characters.
+A card is derived: it is made from its original, never replaces it, and can be made again at any time. A message of
+fewer than 200 characters is its own summary; for a longer one the card has at most 300 characters.
 
 Embeddings are rounded to 32-bit floats, like in every index, so that a card equals the one that was written.
 
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 
@@ -53,7 +52,7 @@ _Vector = Annotated[tuple[_Value, ...], Field(min_length=1, max_length=MAX_DIMEN
 
 
 class ContextCard(FrozenModel):
-    """The summary of one message in an index; `ref` names the original in its session."""
+    """The summary of one message; `ref` names the original in its session."""
 
     tenant: _Name
     session: _Name
@@ -85,23 +84,6 @@ class ContextCard(FrozenModel):
     """Author of the summary: `fast-path` for rules, else a summarizer's name."""
     message_timestamp: _Name | None = None
     """Timestamp that was passed when the message was appended."""
-
-    @classmethod
-    def stored(cls, fields: dict[str, Any]) -> Self:
-        """Make a card from its stored fields without checking them again; they were checked when the card was put.
-
-        This takes a tenth of the time of `model_construct`, which sets field by field. Time matters, because a session
-        is read before every selection.
-        """
-        card = cls.__new__(cls)
-        for name, value in (
-            ("__dict__", fields),
-            ("__pydantic_fields_set__", set(fields)),
-            ("__pydantic_extra__", None),
-            ("__pydantic_private__", None),
-        ):
-            object.__setattr__(card, name, value)
-        return card
 
     @property
     def ordinal(self) -> int:

@@ -226,7 +226,7 @@ class AutoContext(_Settings):
     intra_phase: IntraContext | None = None
     inter_phase: InterPhase | None = None
     cards: StrictBool = True
-    """Whether a model's menu shows the summaries of context cards, if there is an index of them."""
+    """Whether a model's menu shows the summaries of context cards; else it shows beginnings."""
     llm_selection: StrictBool = True
     """Whether a model may choose; if not, `llm` and `hybrid` rank without one."""
 

@@ -20,7 +20,7 @@ from .errors import InputError
 from .frozen import FrozenModel
 from .message import Wire
 
-ModelPurpose = Literal["summary", "selection", "card", "handoff", "judge", "phase"]
+ModelPurpose = Literal["summary", "selection", "card", "handoff", "judge", "phase", "blame"]
 """Purpose of a call; a closed list, because spending is reported by purpose."""
 ReplyEnd = Literal["complete", "length", "refused", "other"]
 """complete: the model finished; length: cut off; refused: by the model or a filter; other: tool calls, or no text."""

@@ -102,8 +102,39 @@ class SectionsDocument(_Document):
     dynamic: SectionDocument
 
 
+class RulePlaceDocument(_Document):
+    """A place of a request where a rule stands."""
+
+    section: str
+    block: str
+    path: str
+    """In the provider's arguments: ``messages[0].content``."""
+
+
+class RuleDocument(_Document):
+    """A standing rule of a call, without its words: the sections have them."""
+
+    id: str
+    kind: Literal["policy", "rail", "pin", "user"]
+    ref: str
+    """The message that states it, or block, entry and version of the profile."""
+    lifted_by: str | None
+    """The message that lifts it; it need not be shown any more."""
+    places: tuple[RulePlaceDocument, ...]
+    """Empty if the request does not show it."""
+
+
+class RulesDocument(_Document):
+    """Which standing rules stand in the request for one provider, and where."""
+
+    provider: str
+    rules: tuple[RuleDocument, ...]
+
+
 class EnvelopeDocument(_Document):
     """The input of one model call by section, with reports and findings of its build."""
+
+    LATER: ClassVar[frozenset[str]] = frozenset(("rules",))
 
     schema_version: Literal[1]
     address: str
@@ -120,6 +151,8 @@ class EnvelopeDocument(_Document):
     """Figures by name: tokens, counts, and milliseconds if the name ends in `_ms`."""
     seal: SealDocument | None
     """Seal over the address; null if the store does not seal."""
+    rules: RulesDocument | None = None
+    """Standing rules in the request for OpenAI's chat endpoint; null in a document of an earlier version."""
 
 
 class SelectionCandidate(_Document):

@@ -64,8 +64,8 @@ FINDING_KINDS: dict[str, FindingKind] = {
     "rebuilt_differs": FindingKind(is_loss=True),
 }
 _WRITTEN_WHERE_FOUND = """
-anchors_over_budget auto_context_disabled budget_limited_by_window build_deadline card_not_made
-card_not_summarized cards_failed compaction_refused condition_false constraint_left_out
+anchors_over_budget auto_context_disabled budget_limited_by_window build_deadline cache_missed card_not_made
+card_not_summarized compaction_refused condition_false constraint_left_out
 context_pasted dynamic_over_budget earlier_line_erased earlier_lines_unavailable
 empty_run erased_skipped evaluator_unusable extraction_empty extraction_required
 fact_erased facts_unavailable fenced field_dropped harvest_unreachable head_budget_grown head_replaced

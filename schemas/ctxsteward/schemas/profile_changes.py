@@ -16,9 +16,11 @@ state design (changelogs hold addresses only); RFC 6902 (patches).
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
+from pydantic.json_schema import SkipJsonSchema
 
 from .frozen import FrozenModel
 from .profile import BlockName, EntryId, EntryText, Hex, OneLine, Timestamp
@@ -69,6 +71,9 @@ class ChangelogEntry(FrozenModel):
     restores: Annotated[StrictInt, Field(ge=1)] | None
     """Number of the version whose content a rollback restores; null for another commit."""
     changes: tuple[Change, ...]
+    promotion: Annotated[SkipJsonSchema[Mapping[str, Any] | None], Field(exclude=True)] = None
+    """What the version rested on, beside the entry: drift, evals and approvals, by address. None for the first version,
+    a rollback, or a version from before promotions were required."""
 
 
 DriftLevel = Literal["INFO", "WARN", "BLOCK"]

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from .bundle import BundleLine
 from .cards import ContextCard
 from .cascade import Cascade
 from .documents import EnvelopeDocument, HandoffSummary, SelectionLog
@@ -81,6 +82,7 @@ _MODELS = {
     "eval_result": PublishedSchema(EvalResult, "serialization"),
     "eval_suite": PublishedSchema(SuiteFile, "validation"),
     "eval_scenario": PublishedSchema(SuiteScenario, "validation"),
+    "session_bundle": PublishedSchema(BundleLine, "serialization"),
 }
 
 

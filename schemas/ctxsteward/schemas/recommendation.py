@@ -13,12 +13,13 @@ Snodgrass 1999 for the two time lines.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from .frozen import FrozenModel
 from .profile import EntryId, Hex, Modality, OneLine, Polarity, RecordText, Scalar, Timestamp
+from .summary import TRUST, Trust
 
 RecommendationKind = Literal[
     "correction",
@@ -33,14 +34,10 @@ RecommendationKind = Literal[
     "practice",
 ]
 Status = Literal["candidate", "vetted", "active", "superseded", "expired", "quarantined", "rejected"]
-Trust = Literal["operator", "user", "assistant", "tool_internal", "tool_external"]
 Relation = Literal["supports", "contradicts", "corrects", "answers", "recovers", "confirms"]
 Cardinality = Literal["one", "many"]
 Sensitivity = Literal["none", "personal", "sensitive"]
 ReviewState = Literal["awaiting", "approved", "rejected"]
-
-TRUST: tuple[Trust, ...] = get_args(Trust)
-"""All labels, from the most trusted to the least; derived text has the least trusted label of its sources."""
 
 MAX_EVIDENCE = 8
 Name = Annotated[StrictStr, Field(min_length=1, max_length=200), OneLine]

@@ -11,15 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from pydantic import BeforeValidator, Field
 
 from .chat_model import TokenUsage
 from .frozen import FrozenModel
 from .message import Message
-from .recommendation import Trust
 
+Trust = Literal["operator", "user", "assistant", "tool_internal", "tool_external"]
+TRUST: tuple[Trust, ...] = get_args(Trust)
+"""All labels, from the most trusted to the least; derived text has the least trusted label of its sources."""
 LossKind = Literal[
     "constraint",
     "decision",
@@ -163,6 +165,15 @@ class SourceMessage:
     """Time of the message in ISO 8601, or None if the log has none."""
 
 
+class WordUse(NamedTuple):
+    """How users of a session have used a word, or two words in a row."""
+
+    messages: int
+    """Number of their messages that contain it."""
+    first: int
+    """Ordinal of the first of them; 0 if there is none, and for two words in a row."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizerInput:
     """The whole input of a summarizer."""
@@ -175,6 +186,9 @@ class SummarizerInput:
     """Messages that stay verbatim in the window, in ordinal order; they may supersede others and need no bullet."""
     count_tokens: Callable[[str], int] = len
     """Count the tokens of a text; the default counts characters, so that a reader can check the arithmetic."""
+    uses: Callable[[str], WordUse] | None = None
+    """How users have used a word (lower case), or two with a blank between, in all of the session so far; None if only
+    the messages at hand are known."""
 
 
 class ReplacementReader(Protocol):

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     )
     from .night.report import NightReport as NightReport
     from .night.run import OpenNight as OpenNight, run_night as run_night
-    from .night.status import status as status
     from .release.approvals import Approvals as Approvals
     from .release.assignment import profile_for as profile_for, version_for as version_for
     from .release.hints import hint_after as hint_after
@@ -55,7 +54,6 @@ else:  # A name is loaded at its first use, so that importing the package costs 
             "night.environment": ["ProcessEnvironment", "environment_keys", "of_this_process"],
             "night.report": ["NightReport"],
             "night.run": ["OpenNight", "run_night"],
-            "night.status": ["status"],
             "release.approvals": ["Approvals"],
             "release.assignment": ["profile_for", "version_for"],
             "release.hints": ["hint_after"],

@@ -32,14 +32,14 @@ from ctxsteward.store.sqlite_file import IN_MEMORY
 
 from .artifacts.storage import ArtifactStore
 from .harvest.batches import Batch, BatchRecords, BatchResult, in_threads
-from .harvest.usage import ActiveRecords, WatchedRecord
+from .harvest.usage import WatchedRecord
 from .ingest.items import SourceItem
 from .ingest.pipeline import IngestSettings
 from .ingest.sources import STORE, TranscriptSource, open_source
 from .ingest.watermark import Watermark, advanced, due, marker
 from .ingest.worker_pool import Isolation, ItemLimits, WorkerPool
 from .ledger.facade import Ledger
-from .night.batch_harvest import HarvestResult, HarvestWorker, WorkerPools, harvest_batch
+from .night.batch_harvest import HarvestResult, HarvestWorker, harvest_batch
 from .night.chain import NightChain
 from .night.environment import ProcessEnvironment, draft_store
 from .night.run import Marks, MarksWithout, OpenNight, Tell
@@ -118,18 +118,20 @@ def open_night(
         sources = _sources(settings, store, here, stack)
         worker = _worker(settings, store)
         records = BatchRecords(store, settings.tenant, settings.profile, extractor=worker.extractor)
-        pools = WorkerPools(lambda: isolate(_watching(worker, in_force(settings, store, ledger)), settings))
-        stack.callback(pools.close)
+
+        @cache
+        def watching() -> HarvestWorker:  # asked for when the ledger was brought up to the last night
+            return _watching(worker, in_force(settings, store, ledger))
+
         harvest = partial(
             harvest_batch,
             sources=sources,
             artifacts=ArtifactStore(store, settings.tenant),
             records=records,
-            pools=pools,
+            isolate=lambda: isolate(watching(), settings),
             watch=ledger.uses.watched,
         )
         chain = NightChain(store, settings.tenant, settings.profile)
-        deciding = Decisions(settings, store, ledger)
         yield OpenNight(
             settings=settings,
             store=store,
@@ -150,18 +152,12 @@ def open_night(
                 now_seconds=here.clock(),
                 catch_up=partial(_catch_up, ledger, chain, records),
             ),
-            harvest=in_threads(harvest, settings.workers, pools.close),
+            harvest=in_threads(harvest, settings.workers),
             absorb=partial(
                 _absorb, ledger, records, ErasureRequest(settings.who, here.when, "deleted where it came from")
             ),
             reconcile=ledger.components,
-            admit=deciding.admit,
-            fit=deciding.fit,
-            stage=deciding.stage,
-            drift=deciding.drift,
-            gate=deciding.gate,
-            promote=deciding.promote,
-            canary=deciding.canary,
+            decisions=Decisions(settings, store, ledger),
         )
 
 
@@ -174,33 +170,18 @@ def harvest_in_process(
     """
     before = here.cpu_seconds()
     with ExitStack() as stack:
-        store = _store(settings, here, stack)
-
-        @cache
-        def ledger() -> Ledger | None:
-            path = ledger_path(settings)
-            if not path.exists():
-                return None
-            return stack.enter_context(Ledger.open(path, store, settings.tenant, settings.profile))
-
-        def watched_pool() -> Isolation[HarvestResult]:
-            opened = ledger()
-            return isolate(_watching(worker, in_force(settings, store, opened) if opened else ()), settings)
-
-        def watch(ids: Collection[str]) -> Iterable[WatchedRecord]:
-            opened = ledger()
-            return opened.uses.watched(ids) if opened else ()
-
+        store, path = _store(settings, here, stack), ledger_path(settings)
+        opened = Ledger.open(path, store, settings.tenant, settings.profile) if path.exists() else None
+        ledger = stack.enter_context(opened) if opened else None
         worker = _worker(settings, store)
-        pools = WorkerPools(watched_pool)
-        stack.callback(pools.close)
+        active = in_force(settings, store, ledger) if ledger else ()
         result = harvest_batch(
             batch,
             sources=_sources(settings, store, here, stack),
             artifacts=ArtifactStore(store, settings.tenant),
             records=BatchRecords(store, settings.tenant, settings.profile, extractor=worker.extractor),
-            pools=pools,
-            watch=watch,
+            isolate=lambda: isolate(_watching(worker, active), settings),
+            watch=ledger.uses.watched if ledger else lambda ids: (),
         )
     return replace(result, cpu_seconds=here.cpu_seconds() - before)
 
@@ -234,7 +215,7 @@ def _worker(settings: NightSettings, store: Store) -> HarvestWorker:
 
 def _watching(worker: HarvestWorker, active: Records) -> HarvestWorker:
     """The same worker, which also counts how far these records foresaw what it reads."""
-    return replace(worker, active=ActiveRecords(active))
+    return replace(worker, active=tuple(map(WatchedRecord.of, active)))
 
 
 def _catch_up(ledger: Ledger, chain: NightChain, records: BatchRecords) -> None:

@@ -4,7 +4,7 @@
 
 An *operator* is a phrase with a sign (-1 negates its clause), the modality that it gives the clause, and the condition
 it opens, if any ("unless", "without", "only if"). The longest phrase is found first. Idioms that only look like an
-operator ("no later than", "not only", "特别", "不同") are taken out before. The lists are `data/operators.yaml`.
+operator ("no later than", "not only", "特别", "不同") are taken out before. The lists are `data/operators.toml`.
 
 English is read by words, Chinese by characters. Two texts are aligned by the `key` of each token. Keys are stems, so
 "share" equals "sharing" and "don't" equals "do not". Reading is linear in the text.

@@ -33,6 +33,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+import tomllib
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -82,17 +83,15 @@ class WordLists(NamedTuple):
 
 @lru_cache(maxsize=32)
 def lists(name: str) -> WordLists:
-    """Read the lists of ``data/NAME.yaml``.
+    """Read the lists of ``data/NAME.toml``.
 
     >>> lists("words").words("stop")[:3], lists("units").classes("english")[0]
     (('a', 'an', 'the'), ('ms', 'millisecond', 'milliseconds'))
     """
     from importlib.resources import files
 
-    from ruamel.yaml import YAML
-
-    text = files(__package__).joinpath(f"data/{name}.yaml").read_text(encoding="utf-8")
-    document: dict[str, Any] = YAML(typ="safe").load(text)
+    # TOML, because its reader is imported in a tenth of the time of YAML's.
+    document = tomllib.loads(files(__package__).joinpath(f"data/{name}.toml").read_text(encoding="utf-8"))
     return WordLists({section: lists for section, lists in document.items() if section != "about"})
 
 
@@ -112,7 +111,7 @@ def _sources(folder: Traversable) -> Iterator[Traversable]:
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if file.is_dir() and not file.name.startswith("_"):
             yield from _sources(file)
-        elif file.name.endswith((".py", ".yaml")):
+        elif file.name.endswith((".py", ".toml")):
             yield file
 
 

@@ -5,12 +5,12 @@
 **Cues.** A cue is a phrase with a weight of 1 (weak: counts only with others), 2 or 3 (enough alone). ``*`` is a gap of
 at most `GAP_WORDS` words (English) or `GAP_CHARS` characters (Chinese); a leading ``^`` requires the start of the
 sentence or of a clause. English phrases are found by their first word, Chinese ones by their first character, so a
-sentence without cues costs one dictionary look-up per word. The lists are `data/cues.yaml` of `ctxsteward.language`.
+sentence without cues costs one dictionary look-up per word. The lists are `data/cues.toml` of `ctxsteward.language`.
 
 **Shapes.** `moods` reads the shape of a short statement: a topic and its state in future ("The frame will be steel",
 地板铺橡木), a choice ("we'll take the corner booth"), a result ("Postgres won"), a state that ends a task ("the gate
 works again"). A match is a cue of its kind and is weighed together with the words. Questions and long sentences give no
-cue; guesses and hearsay none of the kinds in `_REAL`. Patterns are `data/shapes.yaml`; each is searched once, in
+cue; guesses and hearsay none of the kinds in `_REAL`. Patterns are `data/shapes.toml`; each is searched once, in
 sentences of at most `LONGEST` characters.
 
 **Deeds.** A task is still open, or over. A sentence that sets a goal or a task is `open`. A sentence that reports its

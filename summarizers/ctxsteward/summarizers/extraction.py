@@ -18,19 +18,16 @@ message is read once, up to `READ_CHARS` of its own text; tool results are not r
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.language.passages import passage_spans
 from ctxsteward.language.values import DISTINCTIVE, normalize
-from ctxsteward.language.words import SentenceSpan, rules_digest, sentences, terms
+from ctxsteward.language.word_uses import WordUses
+from ctxsteward.language.words import SentenceSpan, rules_digest, sentences
 from ctxsteward.schemas import Bullet, SummarizerInput, Summary, TextPart
-from ctxsteward.schemas.summary import LastRawTurn, SourceMessage, Utterance
+from ctxsteward.schemas.summary import LastRawTurn, SourceMessage, Utterance, WordUse
 
 from .bullets import (
     ELLIPSIS,
@@ -54,22 +51,18 @@ from .salience import (
     SentenceReading,
     Settling,
     as_pasted,
+    asks,
     known_reading,
+    rare_words,
     read_piece,
     standing_worth,
 )
-from .updates import REMEMBERED, UpdateMatch, UpdateOutcome, UpdateTracker, columns, replaced
+from .updates import REMEMBERED, UpdateMatch, UpdateTracker, columns, replaced
 
 NEWER_WORTH = 1.0
 """Worth of a newer statement above the older one that it replaces, so that the older one leaves first."""
-NEWEST_WORTH = 84.0
-"""Most worth that a lift gives to the newest statement about a decided, wanted or forbidden thing."""
-MOST_LIFT = 15.0
-"""Most lift above a statement's own worth if it shares less than half the words of the older one. Such an overlap is
-chance in talk about one subject, and without this bound each statement would be worth more than the one before it."""
-MOST_GAIN = 25.0
-"""Worth above its reading, `NEWEST_WORTH` at least, up to which a standing statement lifts newer ones. Without this
-bound each line of a series ("Day 31: …", "Day 32: …") outdoes the one before, and in the end every rule."""
+MOST_LIFT = 4.0
+"""Most points that a statement gains because an older one shares a rare word."""
 RULE_CHARS = 200
 SENTENCE_CHARS = 110
 USER_CHARS = 400
@@ -93,11 +86,11 @@ def extractive(source: SummarizerInput, *, budget_tokens: int) -> Summary:
     statements = source_statements(found)
     visible = visible_statements(source.visible)
     everything = sorted((*standing, *statements, *visible), key=lambda statement: statement.order)
-    outcome = replaced(everything)
-    superseded = _superseded(everything, outcome.stale)
+    stale = replaced(everything)
+    superseded = _superseded(everything, stale)
     kept = [statement for statement in standing if statement.index not in superseded]
     longest_chars = max(SENTENCE_CHARS, min(USER_CHARS, budget_tokens * 3 // 4))
-    candidates = _from_statements(everything, outcome, rarities(everything, source), longest_chars)
+    candidates = _from_statements(everything, stale, source.uses or _uses_at_hand(source), longest_chars)
     candidates += (
         bullet for output in tool_outputs(source.messages, source.visible) for bullet in tool_bullets(output)
     )
@@ -149,56 +142,36 @@ def _superseded(everything: Sequence[PlacedSentence], stale: dict[int, UpdateMat
     return tuple(sorted(gone))
 
 
-def rarities(everything: Sequence[PlacedSentence], source: SummarizerInput) -> list[float]:
-    """Return for each statement of a user how rare its words are among all texts at hand; 0 for others.
-
-    It is the sum over its index terms of ln(N / n) / ln N, where n of N texts contain the term: about the number of its
-    words that no other text has. A Chinese character is in two terms, so each counts half.
-    """
-    held = [_terms(text.text) for text in texts((*source.messages, *source.visible))]
-    held += (_terms(bullet.text) for bullet in source.standing)
-    spread = Counter(chain.from_iterable(held))
-    size = max(3, len(held))
-    rarity = {
-        term: math.log(size / count) / math.log(size) * (1.0 if term.isascii() else 0.5)
-        for term, count in spread.items()
-    }
-    return [
-        math.fsum(rarity.get(term, 0.0) for term in _terms(statement.reading.text))
-        if statement.role == "user" and statement.place != "standing"
-        else 0.0
-        for statement in everything
-    ]
-
-
-@lru_cache(maxsize=1024)
-def _terms(text: str) -> frozenset[str]:
-    """Return the index terms of a text, cached because the same texts recur at every compaction."""
-    return frozenset(terms(text))
+def _uses_at_hand(source: SummarizerInput) -> WordUses:
+    """Count the words of users in the messages at hand, if nothing is known of the rest of the session."""
+    uses = WordUses()
+    for text in sorted(texts((*source.messages, *source.visible)), key=lambda text: text.order):
+        if text.role == "user":
+            uses.read(text.text, text.order)
+    return uses
 
 
 def _from_statements(
-    everything: Sequence[PlacedSentence], outcome: UpdateOutcome, rarity: Sequence[float], longest_chars: int
+    everything: Sequence[PlacedSentence],
+    stale: dict[int, UpdateMatch],
+    uses: Callable[[str], WordUse],
+    longest_chars: int,
 ) -> list[BulletCandidate]:
-    worths = [standing_worth(statement, share) for statement, share in zip(everything, rarity, strict=True)]
-    least = {index: min(NEWEST_WORTH, worths[index] + MOST_LIFT) for index in outcome.beside}
-    for newer, olds in outcome.lifts.items():
-        for old, is_likely in olds.items():
-            worth = NEWER_WORTH + _worth_without_lifts(everything[old], worths[old])
-            lifted = worth if is_likely else min(worth, worths[newer] + MOST_LIFT)
-            least[newer] = max(least.get(newer, 0.0), lifted)
-    for old, match in outcome.stale.items():
-        least_worth = _least_worth(everything[old], everything[match.newer], worths[old])
-        least[match.newer] = max(least.get(match.newer, 0.0), least_worth)
-    for index in [*least]:
-        if everything[index].role == "assistant" and everything[index].among > SHORT_MESSAGE_SENTENCES:
-            del least[index]  # one of many sentences repeats an older one's words by chance
+    worths = [standing_worth(statement, uses) for statement in everything]
+    least = _lifted(everything, worths, uses)
+    replacing = {match.newer for match in stale.values()}
+    for old, match in stale.items():
+        newer = everything[match.newer]
+        if newer.role == "user" or newer.among <= SHORT_MESSAGE_SENTENCES:
+            # else it is one of many sentences of an assistant, which repeats an older one's words by chance
+            least_worth = _least_worth(everything[old], newer, worths[old])
+            least[match.newer] = max(least.get(match.newer, 0.0), least_worth)
     candidates: list[BulletCandidate] = []
     previous: PlacedSentence | None = None
     for index, statement in enumerate(everything):
         if statement.place == "source":
-            worth, replacing = worths[index], outcome.stale.get(index)
-            candidate = _candidate(statement, worth, previous, replacing, least.get(index, 0.0), longest_chars)
+            worth = max(worths[index], least.get(index, 0.0))
+            candidate = _candidate(statement, worth, previous, stale.get(index), index in replacing, longest_chars)
             if candidate is not None:
                 if candidates and _shown_within(candidates[-1], candidate):
                     candidate = _joined(candidates.pop(), candidate)
@@ -207,11 +180,33 @@ def _from_statements(
     return candidates
 
 
-def _worth_without_lifts(statement: PlacedSentence, worth: float) -> float:
-    """Return a statement's worth, without most of what a standing one gained by lifts."""
-    if statement.place != "standing":
-        return worth
-    return min(worth, max(NEWEST_WORTH, known_reading(statement.reading.text, "user").worth + MOST_GAIN))
+def _lifted(
+    everything: Sequence[PlacedSentence], worths: Sequence[float], uses: Callable[[str], WordUse]
+) -> dict[int, float]:
+    """Return the least worth of users' statements that share a rare word with an older one at hand.
+
+    Such a statement may be the newest about that thing, and the old one must not stand alone. It gains `MOST_LIFT` at
+    most, so that no series of like lines outdoes everything else.
+    """
+    worth_at: dict[tuple[int, str], float] = {}
+    least: dict[int, float] = {}
+    for index, statement in enumerate(everything):
+        if statement.role != "user" or statement.place == "visible":
+            continue
+        words = rare_words(statement, uses)
+        for word in words:
+            place = statement.order, word
+            worth_at[place] = max(worth_at.get(place, 0.0), worths[index])
+        text, subject = statement.reading.text, statement.reading.subject
+        if statement.place == "source" and statement.is_first and subject and not asks(text):
+            older = [
+                worth_at[at]
+                for word, first in words.items()
+                if first < statement.order and (at := (first, word)) in worth_at
+            ]
+            if older:
+                least[index] = min(max(older) + NEWER_WORTH, worths[index] + MOST_LIFT)
+    return least
 
 
 def _least_worth(old: PlacedSentence, newer: PlacedSentence, old_worth: float) -> float:
@@ -255,11 +250,10 @@ def _candidate(
     worth: float,
     previous: PlacedSentence | None,
     match: UpdateMatch | None,
-    least_worth: float,
+    replaces: bool,
     longest_chars: int,
 ) -> BulletCandidate | None:
     reading = statement.reading
-    worth = max(worth, least_worth) if match is None else worth
     if worth < FLOOR:
         return None
     text = reading.text
@@ -288,7 +282,7 @@ def _candidate(
         worth=worth + min(0.5, statement.order * 1e-4),
         values=reading.norms,
         subject=reading.subject,
-        replaces=least_worth > 0,
+        replaces=replaces,
         is_users=statement.role == "user",
     )
 
@@ -488,7 +482,7 @@ class Reader:
     """
 
     def __init__(self) -> None:
-        self._updates: UpdateTracker[KeptSentence] = UpdateTracker(keep=_kept, lifts=False)
+        self._updates: UpdateTracker[KeptSentence] = UpdateTracker(keep=_kept)
         self._refs: dict[int, str] = {}
         """Position → reference of statements that replace another."""
         self._stale: dict[str, list[int]] = {}
@@ -524,7 +518,7 @@ class Reader:
         return tuple(dict.fromkeys(other for other in found if other.partition(".")[0] != whole))
 
     def _newest(self, position: int) -> int:
-        stale = self._updates.outcome.stale
+        stale = self._updates.stale
         path = []
         while (match := stale.get(position)) is not None:
             path.append(position)

@@ -8,22 +8,23 @@ assistant is worth less than the same one of a user, because it is mostly an ech
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ctxsteward.language.values import DATE_WORDS, DISTINCTIVE, NUMBER_WORDS, Value, spelled_number, typed_values
+from ctxsteward.language.word_uses import pairs_of, words_of
 from ctxsteward.language.words import CONTRASTS, STOP, SentenceSpan, bigrams, lists, stem
-from ctxsteward.schemas.summary import LossKind
+from ctxsteward.schemas.summary import LossKind, WordUse
 
 from .cues import CHINESE, ENGLISH, LONGEST, CuePhrase, Stand, deeds, follows, follows_chinese, moods
 
 FLOOR = 14.0
 """A sentence below this worth is chatter and gets no bullet."""
-NAMED_WORTH = 56.0
-"""Worth of a user's short statement that names somebody or something and has no cue: more than chatter."""
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*[A-Za-z]|[A-Za-z]")
 _LISTS = lists("cues")
@@ -220,8 +221,6 @@ def _judged(
     if fact > worth:
         kind, worth = "fact", fact
     question = text.rstrip("\"'”’ ").endswith(("?", "？"))
-    if role == "user" and names and worth < NAMED_WORTH and len(text) <= LONGEST and "chatter" not in weight:
-        worth = NAMED_WORTH
     stands = _stands(weight)
     if question and (role == "assistant" or weight.get("todo", 0) < 3 or not low.startswith(_POLITE)):
         kind, worth = _asked(role, kind, worth, rule, values)
@@ -412,44 +411,98 @@ class PlacedSentence:
 LEAST_WORDS = 3
 """Content words from which a sentence without cue, value or name is weighed; a shorter one is a greeting or a nod."""
 SHORT_MESSAGE_SENTENCES = 3
-"""In a message with more sentences, all of them share the chance that one is needed later."""
 CROWD_WORTH = 12.0
-"""Points that a cue loses for each factor e of sentences in a long message."""
-CUED_WORTH = 75.0
-"""Worth from which a sentence has a strong cue."""
-CUED_FACTOR = 4.0
+"""Points that an assistant's sentence loses for each factor e of sentences in its message above
+`SHORT_MESSAGE_SENTENCES`."""
 BULLET_OVERHEAD_TOKENS = 5
 """Tokens of a bullet's marker and reference, as the builder renders them."""
-TYPICAL_DENSITY = 0.1
-TYPICAL_WORTH = 60.0
-FOLD_WORTH = 10.0
-"""A user's sentence of typical density has the typical worth; each factor e of density adds so many points."""
 MOST_WORTH = 99.0
+SHORT_STATEMENT_TOKENS = 27
+RARE_MESSAGES = 3
+"""Most messages that contain a rare word."""
+MOST_SHARED = 3
 
 
-def standing_worth(statement: PlacedSentence, rarity: float) -> float:
+class NeedFeatures(NamedTuple):
+    """What the fitted worth of a user's sentence looks at (`need_features`), or the weights of the same."""
+
+    new_pairs: float
+    """Logarithm of the pairs of words that no other message has, per token."""
+    length: float
+    """Squared distance of the logarithm of its tokens from that of 20: nods, and sentences that take much room."""
+    later_sentence: float
+    """Logarithm of the number of sentences, for all but the first sentence of a message."""
+    question: float
+    open_wish: float
+    """A short sentence that sets a goal or a task."""
+    rule: float
+    """Whether it reads as a rule or a limit and asks nothing."""
+    shared_words: float
+    """Number of its rare words that an older message has: it may be the newest about their thing."""
+
+
+class NeedWeights(NamedTuple):
+    """Weights in points of worth."""
+
+    base: float
+    of: NeedFeatures
+
+
+@lru_cache(maxsize=1)
+def need_weights() -> NeedWeights:
+    """Return the weights of ``need_weights.json``; ``python -m benchmarks.need_weights`` fits such weights."""
+    from importlib.resources import files
+
+    document = json.loads(files(__package__).joinpath("need_weights.json").read_text(encoding="utf-8"))
+    return NeedWeights(document["base"], NeedFeatures(**document["weights"]))
+
+
+def asks(text: str) -> bool:
+    """Return whether a sentence ends with a question mark, quotation marks and parentheses aside."""
+    return text.rstrip("\"'”’ )").endswith(("?", "？"))
+
+
+def rare_words(statement: PlacedSentence, uses: Callable[[str], WordUse]) -> dict[str, int]:
+    """Return the words of a sentence that few messages of users have, with the ordinal of the first such message."""
+    found = {word: uses(word) for word in words_of(statement.reading.text)}
+    return {word: use.first for word, use in found.items() if 0 < use.messages <= RARE_MESSAGES}
+
+
+def need_features(statement: PlacedSentence, uses: Callable[[str], WordUse]) -> NeedFeatures:
+    """Return the features of a user's sentence; `uses` counts words and pairs in all messages of users so far."""
+    text = statement.reading.text
+    tokens = _token_guess(text) + BULLET_OVERHEAD_TOKENS
+    is_question = asks(text)
+    new_pairs = sum(uses(pair).messages <= 1 for pair in pairs_of(text))
+    shared = sum(first < statement.order for first in rare_words(statement, uses).values())
+    return NeedFeatures(
+        new_pairs=math.log(0.03 + new_pairs / tokens),
+        length=(math.log(tokens) - math.log(20)) ** 2,
+        later_sentence=0.0 if statement.is_first else math.log(statement.among),
+        question=float(is_question),
+        open_wish=float(
+            statement.reading.stands == "open" and tokens <= SHORT_STATEMENT_TOKENS + BULLET_OVERHEAD_TOKENS
+        ),
+        rule=float(statement.reading.kind == "constraint" and not is_question),
+        shared_words=float(min(MOST_SHARED, shared)),
+    )
+
+
+def standing_worth(statement: PlacedSentence, uses: Callable[[str], WordUse]) -> float:
     """Return the worth of a sentence among all of its session, 0-100.
 
-    A user's sentence is worth its `rarity` (`extraction.rarities`) per token of its bullet, so that names, figures and
-    news precede phrases of every message. A first sentence counts double; one of many sentences and a question count
-    less. A strong cue counts in a short message only: a long one seldom has more than one sentence that is needed
-    later, and most of its sentences have a cue. A rule beyond doubt is worth at least its cues, less in a long message.
+    A user's sentence has the fitted worth: how likely a later turn needs it, for the room that it takes. The only lists
+    of words in it are those of rules, goals and tasks. A line of pasted code and an assistant's sentence have the worth
+    of their cues, less in a long message.
     """
     reading = statement.reading
     if statement.place == "standing":
         return statement.value
-    if not reading.worth and statement.words < LEAST_WORDS:
+    if not reading.worth and len(reading.subject) < LEAST_WORDS:
         return 0.0
-    cued_worth = reading.worth - CROWD_WORTH * math.log(max(1.0, statement.among / SHORT_MESSAGE_SENTENCES))
     if statement.role != "user" or not reading.subject:  # a line of pasted code has no subject
-        return max(0.0, cued_worth)
-    density = rarity / (_token_guess(reading.text) + BULLET_OVERHEAD_TOKENS)
-    density *= (1 + statement.is_first) * statement.among**-0.35
-    if reading.text.rstrip("\"'”’ )").endswith(("?", "？")):
-        density *= 0.6
-    if reading.worth >= CUED_WORTH:
-        density *= max(1.0, CUED_FACTOR * min(1.0, SHORT_MESSAGE_SENTENCES / statement.among))
-    worth = TYPICAL_WORTH + FOLD_WORTH * math.log(max(1e-6, density) / TYPICAL_DENSITY)
-    if reading.rule >= 3 and reading.kind == "constraint":
-        worth = max(worth, cued_worth)
+        return max(0.0, reading.worth - CROWD_WORTH * math.log(max(1.0, statement.among / SHORT_MESSAGE_SENTENCES)))
+    base, weights = need_weights()
+    features = need_features(statement, uses)
+    worth = base + math.fsum(weight * feature for weight, feature in zip(weights, features, strict=True))
     return min(MOST_WORTH, max(FLOOR, worth))

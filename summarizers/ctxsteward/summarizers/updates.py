@@ -35,10 +35,6 @@ RARE = 2
 """Most remembered statements that contain a rare word."""
 BRIEF = 9
 """Most content words of a statement about the state of one thing; a longer one is a narrative."""
-SETTLING_WORTH = 74.0
-"""Least worth of a statement that settles, wants or forbids something."""
-BESIDE_WORTH = 73.0
-"""From this worth on, a statement is itself a thing that later statements comment on."""
 NEAR = 8
 """Most ordinals between "make that 45" and the statement it corrects, if it does not say what it is about."""
 
@@ -78,18 +74,6 @@ class UpdateMatch(NamedTuple):
     stale: frozenset[str]
 
 
-class UpdateOutcome(NamedTuple):
-    """The result of `replaced`."""
-
-    stale: dict[int, UpdateMatch]
-    """Position of a stale statement → its replacement."""
-    lifts: dict[int, dict[int, bool]]
-    """Position of a possible update → older statements that it may update, and whether each is likely: both share half
-    of the shorter one's words."""
-    beside: set[int]
-    """Positions of the newest statements about standing things; `extraction` lifts each towards its `NEWEST_WORTH`."""
-
-
 S = TypeVar("S", bound=OpenStatement)
 
 
@@ -101,16 +85,15 @@ def columns(*tables: Mapping[Any, Any]) -> list[list[list[Any]]]:
 class UpdateTracker(Generic[S]):
     """Finds replacements, statement by statement."""
 
-    def __init__(self, keep: Callable[[PlacedSentence], S], *, lifts: bool = True) -> None:
-        """`keep` converts a statement to the form in which it waits; `lifts`: whether to compute `outcome.lifts`."""
+    def __init__(self, keep: Callable[[PlacedSentence], S]) -> None:
+        """`keep` converts a statement to the form in which it waits."""
         self.count: int = 0
         """Number of statements added; the position of the next one."""
-        self.outcome: UpdateOutcome = UpdateOutcome({}, {}, set())
-        self._keep, self._lifts = keep, lifts
+        self.stale: dict[int, UpdateMatch] = {}
+        """Position of a stale statement → its replacement."""
+        self._keep = keep
         self._open: dict[int, S] = {}
         """Statements that a later one may replace: not stale, and among the newest `REMEMBERED`."""
-        self._mentions: dict[int, int] = {}
-        """Position of a statement → position of the newest one that only mentions its thing."""
         self._by_word: dict[str, tuple[int, ...]] = {}
         self._by_value: dict[str, tuple[int, ...]] = {}
         self._recent: deque[int] = deque(maxlen=4 * POSTINGS)
@@ -122,15 +105,12 @@ class UpdateTracker(Generic[S]):
         found: list[tuple[int, UpdateMatch]] = []
         if new.values or new.revokes or new.stands or new.deeds or new.updates >= 3:
             found = self._replaced_by(index, statement)
-            self.outcome.stale.update(found)
-        may_be_lifted = self._lifts and statement.role == "user"
-        if new.values or new.names or new.stands or found or new.worth >= 60 or may_be_lifted:
+            self.stale.update(found)
+        if new.values or new.names or new.stands or found or new.worth >= 60:
             self._open[index] = self._keep(statement)
             self._post(index, new)
         for old in {old for old, _ in found}:
             del self._open[old]
-        if self._lifts and not found and index not in self.outcome.lifts:
-            self._set_beside(index, statement)
         if len(self._open) > REMEMBERED:
             del self._open[next(iter(self._open))]
         return [old for old, _ in found]
@@ -140,15 +120,15 @@ class UpdateTracker(Generic[S]):
         return position in self._open
 
     def state(self) -> list[Any]:
-        """Return the state for `resume`, without `outcome.lifts` and stale values; open statements are tuples."""
-        newer = {old: match.newer for old, match in self.outcome.stale.items()}
+        """Return the state for `resume`, without stale values; open statements are tuples."""
+        newer = {old: match.newer for old, match in self.stale.items()}
         return [self.count, [*self._recent], *columns(newer, self._open, self._by_word, self._by_value)]
 
     def resume(self, state: list[Any], kept: Callable[[list[Any]], S]) -> None:
         """Restore a state; `kept` converts each tuple to an open statement."""
         self.count, recent, stale, open_, words, values = state
         self._recent.extend(recent)
-        self.outcome.stale.update((old, UpdateMatch(newer, frozenset())) for old, newer in zip(*stale, strict=True))
+        self.stale.update((old, UpdateMatch(newer, frozenset())) for old, newer in zip(*stale, strict=True))
         self._open = dict(zip(open_[0], map(kept, open_[1]), strict=True))
         self._by_word, self._by_value = (
             dict(zip(keys, map(tuple, held), strict=True)) for keys, held in (words, values)
@@ -188,35 +168,6 @@ class UpdateTracker(Generic[S]):
                     return
                 yield old, self._open[old]
 
-    def _lift(self, index: int, old: int, shared: int, words: int) -> None:
-        self.outcome.lifts.setdefault(index, {})[old] = shared >= LEAST_SHARED_FRACTION * words
-
-    def _set_beside(self, index: int, statement: PlacedSentence) -> None:
-        """Record a statement as the newest about a standing thing, whatever it says, and record likely updates."""
-        new = statement.reading
-        if new.worth >= BESIDE_WORTH or not _brief(statement):
-            return
-        all_rare = self._share_rare(new)
-        for old, before, shared in self._candidates(new):
-            if old == index:
-                continue
-            rare, words = old in all_rare, min(before.words, len(new.subject))
-            alike = new.updates >= 3 and shared > 1 and shared >= LEAST_SHARED_FRACTION * words
-            if (rare or alike) and statement.role == before.role == "user" and _size(before.reading) <= BRIEF:
-                # This may be the newest value of the older statement's thing.
-                self._lift(index, old, shared, words)
-            if not _standing_thing(before, statement):
-                continue
-            share = shared / max(1, words)
-            if share < 0.34 or (not rare and (shared < 2 or share < 0.5)):
-                continue
-            if _opposites(before.reading, new) or not _may_report(statement, before):
-                continue
-            if (mention := self._mentions.get(old)) is not None:
-                self.outcome.beside.discard(mention)
-            self._mentions[old] = index
-            self.outcome.beside.add(index)
-
     def _replaced_by(self, index: int, statement: PlacedSentence) -> list[tuple[int, UpdateMatch]]:
         new = statement.reading
         found: list[tuple[int, UpdateMatch]] = []
@@ -237,8 +188,6 @@ class UpdateTracker(Generic[S]):
             values = stale_values(before, new, shared, rare=rare)
             if values or _corrects(before, new) or (rare and _chooses_again(placed, statement)):
                 found.append((old, UpdateMatch(index, values)))
-            elif self._lifts and _must_outlive(before, new, shared, rare=rare):
-                self._lift(index, old, shared, min(placed.words, size))
         found = _about_one(found, all_rare, new.norms)
         if not found and new.updates >= 3 and len(new.subject) <= 1 and new.values:
             found += self._nearest(index, statement)
@@ -299,27 +248,12 @@ def _brief(statement: PlacedSentence) -> bool:
     return statement.role == "user" or (statement.role == "assistant" and new.stands == "over")
 
 
-def _may_report(new: PlacedSentence, old: OpenStatement) -> bool:
-    """Return whether the speaker may report on the thing: a user always, an assistant only about the very deed."""
-    return new.role == "user" or not new.reading.deeds.isdisjoint(thing(old.reading.text))
-
-
-def _standing_thing(old: OpenStatement, new: PlacedSentence) -> bool:
-    """Return whether the older one settles, wants or forbids something that the newer one may be about."""
-    return (
-        old.order < new.order
-        and old.role == "user"
-        and old.reading.worth >= SETTLING_WORTH
-        and (old.reading.kind in ("decision", "constraint") or old.reading.stands == "open")
-    )
-
-
-def replaced(statements: Iterable[PlacedSentence]) -> UpdateOutcome:
-    """Find the stale statements, and the newer ones that must outlive an older one. The oldest come first."""
+def replaced(statements: Iterable[PlacedSentence]) -> dict[int, UpdateMatch]:
+    """Return the positions of stale statements with their replacements. The oldest statements come first."""
     updates: UpdateTracker[PlacedSentence] = UpdateTracker(lambda statement: statement)
     for statement in statements:
         updates.add(statement)
-    return updates.outcome
+    return updates.stale
 
 
 def _corrects(old: SentenceReading, new: SentenceReading) -> bool:
@@ -383,16 +317,6 @@ def _opposites(old: SentenceReading, new: SentenceReading) -> bool:
     """Return whether the two name different members of a group of opposites: staging and production server."""
     first, second = contrasts(old.subject, old.text), contrasts(new.subject, new.text)
     return any(first[group].isdisjoint(second[group]) for group in first.keys() & second.keys())
-
-
-def _must_outlive(old: SentenceReading, new: SentenceReading, shared: int, *, rare: bool) -> bool:
-    """Return whether a match is too weak to drop the old statement and too strong to show it alone: another value for
-    mostly the same words or for a rare one, or a correction about a rule's subject."""
-    size = min(len(old.subject), len(new.subject))
-    is_near = rare or (size and shared >= 0.5 * size)
-    if is_near and _competing(old, new) and not _different_things(old, new):
-        return True
-    return new.updates >= 3 and old.kind == "constraint" and shared >= 2 and shared >= 0.6 * size
 
 
 def _may_correct(new: PlacedSentence, old: OpenStatement) -> bool:

@@ -80,7 +80,7 @@ def _lifts(rule: str, text: str) -> bool:
         PlacedSentence(reading=reading, refs=(f"§{order}",), order=order, role="user", place="source", index=index)
         for index, reading in enumerate(readings)
         for order in (min(index, 1) + 1,)
-    ).stale.get(0)
+    ).get(0)
     # A new value leaves the rule standing, unless the message states the whole rule with it.
     return match is not None and (not match.stale or any(_is_rule(reading) for reading in readings[1:]))
 

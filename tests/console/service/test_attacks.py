@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -56,8 +57,17 @@ def send(port: int, path: str, body: bytes, token: str | None = None) -> tuple[i
         return answer.status, answer.read()
 
 
+def worked_seconds(pid: int) -> float:
+    """Processor time that a process has taken, all its threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Watch(threading.Thread):
-    """Asks `/healthz` over and over, and keeps how long the slowest answer took."""
+    """Asks `/healthz` over and over, and keeps how long the service worked at most while one answer was waited for.
+
+    Not how long it took: where the machine does other work, too, that says nothing about the service.
+    """
 
     def __init__(self, service: Running) -> None:
         super().__init__(daemon=True)
@@ -66,9 +76,10 @@ class Watch(threading.Thread):
 
     def run(self) -> None:
         while not self._over.is_set():
-            began = time.monotonic()
+            began = worked_seconds(self._service.process.pid)
             assert self._service.ask("GET", "/healthz")[0] == 200
-            self.slowest, self.asked = max(self.slowest, time.monotonic() - began), self.asked + 1
+            worked = worked_seconds(self._service.process.pid) - began
+            self.slowest, self.asked = max(self.slowest, worked), self.asked + 1
             time.sleep(0.05)
 
     def __enter__(self) -> Watch:
@@ -253,7 +264,11 @@ HISTORIES: dict[str, list[dict[str, Any]]] = {
 @pytest.mark.parametrize("shape", HISTORIES)
 def test_no_history_takes_much_memory(shape: str, attacked: Running) -> None:
     said = {"messages": [{"message": {"role": "user", "content": "Hi"}}]}
-    assert attacked.ask("POST", "/api/sessions/history/messages", said)[0] == 200
+    # The first compaction of a process imports the summarizer and its data, which no history takes.
+    orders = [{"role": "user", "content": f"The order {n} is late."} for n in range(2_000)]
+    for session in ("warm", "history"):
+        assert attacked.ask("POST", f"/api/sessions/{session}/messages", said)[0] == 200
+    assert attacked.ask("POST", "/api/sessions/warm/build", {"history": orders})[0] == 200
     body = json.dumps({"history": HISTORIES[shape]}).encode()
     status, answer, above = measured(attacked, "/api/sessions/history/build", body)
     assert status == 200, answer[:300]

@@ -180,6 +180,17 @@ def test_an_answer_is_that_of_the_command_line_and_signed_by_its_person(office: 
     assert (newest["version"], newest["who"], newest["restores"], newest["why"]) == (3, "otto", 1, "a try")
 
 
+def test_a_draft_is_shown_with_its_patch_and_accepted_on_the_page(office: Served, desk: Desk) -> None:
+    page = office.client.get(PROFILE).text
+    assert "Draft: + policies.pickup-bonn-ends: Pickup in Bonn ends at 18:00." in page
+    assert page.count('value="accept"') == 1, "nothing else is drafted"
+    id = next(one["id"] for one in value("review", *desk.where)["records"] if "draft" in one)
+    told = form(office, PROFILE, 303, action="accept", id=id, token=desk.tokens["ada"]).headers["location"]
+    assert told == f"{PROFILE}?done=more", "a second person must approve it beside locked lines"
+    (request,) = value("review", *desk.where, code=3)["requests"]
+    assert (request["approved"], request["people"]) == (1, 2)
+
+
 def test_where_nobody_is_configured_nothing_is_approved(night: Path, tmp_path: Path) -> None:
     from shutil import copytree
 

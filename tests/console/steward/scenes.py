@@ -66,7 +66,8 @@ class Desk(NamedTuple):
 
     def record(self) -> str:
         """The fix that a person may lift."""
-        return next(str(one["id"]) for one in value("review", *self.where)["records"] if one["kind"] == "tool_fix")
+        waiting = value("review", *self.where)["records"]
+        return next(str(one["id"]) for one in waiting if one["text"].startswith("`book`"))
 
     def approve(self, request: str, name: str) -> Result:
         return run("review", request, "--approve", "--token", self.tokens[name], *self.where)

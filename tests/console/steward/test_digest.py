@@ -32,27 +32,30 @@ def test_the_digest_of_a_week_says_what_happened_in_sentences(desk: Desk, tmp_pa
     assert run("digest", "--out", str(path), *desk.where).stdout == ""
     text = path.read_text(encoding="utf-8")
     assert run("digest", "--week", WEEK, *desk.where).stdout == text
+    assert text.splitlines().index("## What was taken out") <= 20, "the first screen says what is in force and waits"
     begin, _, rest = text.partition("## What waits for people: ")
     first = NOW.date() - timedelta(days=NOW.weekday())
     assert begin.splitlines() == [
         f"# Week {WEEK} of fernhollow-desk",
         "",
-        f"From {first} to {first + timedelta(days=6)}.",
+        f"From {first} to {first + timedelta(days=6)}. Version 3 is in force, with 0 learnt lines.",
         "",
         "## What came into force",
         "",
         f"- On {TODAY}, version 1 by shipped demo: the first, with 9 entries",
         f"- On {TODAY}, in version 2 by steward: “Never use emojis in your messages, please.”",
         "",
-        "## What was taken out",
+    ]
+    waits, _, rest = rest.partition("## What was taken out\n")
+    count, *rows = filter(None, waits.splitlines())
+    assert (int(count), len(rows), rows[-1]) == (5, 5, "- and 1 more: `ctxsteward steward review`")
+    out, _, rest = rest.partition("## What was rejected\n")
+    assert out.splitlines() == [
         "",
         f"- On {TODAY}, in version 3: “Never use emojis in your messages, please.”, because otto brought version 1 "
         "back: ask the depot first.",
         "",
     ]
-    waits, _, rest = rest.partition("## What was rejected\n")
-    count, *rows = filter(None, waits.splitlines())
-    assert (int(count), len(rows)) == (5, 5), "what the rollback took back waits, too"
     assert rest.splitlines() == [
         "",
         f"- On {TODAY} ada rejected “{PICKUP}”: “only until \\*May\\*”",
@@ -83,19 +86,19 @@ def test_a_week_in_which_nothing_happened_says_so(desk: Desk) -> None:
     assert text.splitlines() == [
         "# Week 2020-W01 of fernhollow-desk",
         "",
-        "From 2019-12-30 to 2020-01-05.",
+        "From 2019-12-30 to 2020-01-05. Version 2 is in force, with 1 learnt line.",
         "",
         "## What came into force",
         "",
         "Nothing came into force.",
         "",
-        "## What was taken out",
-        "",
-        "Nothing was taken out.",
-        "",
         "## What waits for people: 0",
         "",
         "Nothing waits.",
+        "",
+        "## What was taken out",
+        "",
+        "Nothing was taken out.",
         "",
         "## What was rejected",
         "",

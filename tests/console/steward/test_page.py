@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ctxsteward.console.steward.page import page
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.steward.harvest.usage import RecordUse
 from ctxsteward.steward.night.chain import Night
 
-from ...steward.scenes import recommendation
+from ...steward.scenes import chain_of, recommendation
 
 USED = {"shown": 8, "judged": 8, "fired": 4, "complied": 3, "contradicted": 1, "events": 5, "anticipated": 1}
 
@@ -22,8 +23,9 @@ RECORD = recommendation("r-1", "The airport fee is 12 EUR.", kind="correction")
 
 
 def page_of(*nights: Night, **more: Any) -> str:
+    nights_told = chain_of(memory_store(), *nights).reports(len(nights))
     return page(
-        profile="support", tenant="acme", when="2026-11-22", version=1, nights=nights, records=(RECORD,), **more
+        profile="support", tenant="acme", when="2026-11-22", version=1, nights=nights_told, records=(RECORD,), **more
     )
 
 
@@ -60,7 +62,7 @@ def test_hostile_text_is_escaped_wherever_a_template_puts_it() -> None:
         records=(RECORD.model_copy(update={"text": hostile}),),
         slice=((hostile, hostile, True, (hostile,)),),
         requests=(hostile,),
-        questions=((hostile, (hostile, hostile)),),
+        questions=((hostile, (hostile, hostile), True),),
     )
     assert "<script" not in found
     assert found.count("&lt;script&gt;") >= 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -27,6 +28,9 @@ def test_a_record_goes_from_held_to_in_force_by_two_signed_approvals(desk: Desk)
     id_ = desk.record()
     early = value("promote", id_, "--as", "otto", *desk.where, **desk.as_("otto"), code=3)
     assert (early["obstacle"], early["request"]) == ("needs_approval", None)
+    assert re.fullmatch(
+        rf"record {id_}\w* is (vetted|candidate), not active; a reviewer approves it first", early["why"]
+    )
 
     said = value("review", id_, "--approve", "--as", "ada", "--note", "seen", *desk.where, **desk.as_("ada"))
     assert (said["kind"], said["who"], said["state"]) == ("record", "ada", "approved")

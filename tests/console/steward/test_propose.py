@@ -117,34 +117,3 @@ def test_sources_that_were_harvested_resolve_and_the_record_still_needs_a_person
     found = propose(desk, edited(desk, more=HOURS.replace("SOURCE", source)))
 
     assert (found["outcome"], found["people"], found["findings"]) == ("staged", 1, [])
-
-
-def test_a_candidate_of_a_night_becomes_an_entry_in_its_proposers_words(desk: Desk) -> None:
-    shared = value("review", "--all", *desk.where)["records"][0]
-    words = "Say which order before booking anything."
-    found = propose(desk, "--record", shared["id"], "--to", "surface.booking", "--text", words, who="otto")
-
-    assert (found["outcome"], found["people"], found["changes"]) == ("staged", 2, [f"+ surface.booking: {words}"])
-    learned = desk.head().meta
-    desk.approve(found["request"], "ben")
-    agree(desk, found["request"], "ada")
-    assert (desk.head().surface[-1].text, desk.head().meta) == (words, learned)
-    newest = value("log", *desk.where)[0]
-    assert newest["who"] == "otto"
-    assert f"from record {shared['id']}" in newest["why"]
-
-
-def test_a_candidate_on_a_locked_entry_keeps_the_lock_and_asks_two(desk: Desk) -> None:
-    shared = value("review", "--all", *desk.where)["records"][0]
-    found = propose(
-        desk,
-        "--record",
-        shared["id"],
-        "--to",
-        "policies.refunds",
-        "--text",
-        "Money goes back the way in which it came.",
-    )
-    assert (found["people"], found["touches_locked"]) == (2, True)
-    entry = next(line for line in found["changes"] if "policies.refunds" in line)
-    assert entry.endswith("(modality must, locked yes)")

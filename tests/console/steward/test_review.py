@@ -55,20 +55,22 @@ def test_a_record_is_shown_with_its_line_evidence_reason_and_effect(desk: Desk) 
     id_ = pickup(desk)
     told = run("review", *desk.where).stdout.splitlines()
     at = told.index(f"- {PICKUP} [{references_of([id_])[id_]}]")
-    assert told[at : at + 7] == [
+    assert told[at : at + 9] == [
         f"- {PICKUP} [{references_of([id_])[id_]}]",
         f"  {id_}: candidate",
         f"  dora-2§3 dora, 2026-11-21: “{PICKUP}”",
         "  emil-2§3 emil, 2026-11-21: “A small correction: pickup in Bonn ends at 18:00.”",
         f"  hana-1§3 hana, 2026-11-21: “{PICKUP}”",
+        "  Draft: + policies.pickup-bonn-ends: Pickup in Bonn ends at 18:00.",
+        "  Effect: The frozen cases, replayed before and after: no figure changes. Drift WARN; 2 people must approve.",
         "  Why you: 3 people say this of the service, and neither a tool of your own nor a rule in force says the "
         "same: is it right?",
-        told[at + 6],
+        told[at + 8],
     ]
-    assert told[at + 6].startswith(
+    assert told[at + 8].startswith(
         "  To expect: It came up in 3 of 15 transcripts, with 3 people, on 2026-11-21. It costs "
     )
-    assert told[at + 6].endswith(" of the 144 tokens that all such lines may have in each prompt.")
+    assert told[at + 8].endswith(" of the 144 tokens that all such lines may have in each prompt.")
 
 
 def test_a_fix_is_shown_with_what_was_done_otherwise_and_how_that_ended(desk: Desk, tmp_path: Path) -> None:
@@ -315,8 +317,10 @@ def terminal(desk: Desk, *args: str, **more: str) -> Iterator[Terminal]:
     outside, inside = pty.openpty()
     plain = {name: text for name, text in os.environ.items() if name not in ("EDITOR", "VISUAL", "CTXSTEWARD_TOKEN")}
     env = plain | {"TERM": "dumb", "COLUMNS": "400", "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more}
-    code = (
-        "from ctxsteward.steward.release import actors; from ctxsteward.console.cli import main; "
+    code = (  # as quick as in this process: cheap keys, and one of the gate's shipped cases
+        "from ctxsteward.console.cli import main; from ctxsteward.steward.gate import settings; "
+        "from ctxsteward.steward.release import actors; whole = settings.shipped(); "
+        "settings.shipped = lambda: whole.model_copy(update={'cases': whole.cases[:1]}); "
         f"actors._SCRYPT['n'] = {QUICK_N}; main()"
     )
     process = subprocess.Popen(
@@ -336,7 +340,7 @@ def terminal(desk: Desk, *args: str, **more: str) -> Iterator[Terminal]:
         os.close(outside)
 
 
-ASK = "a approve, r reject, e edit, l later, s show more, q quit: "
+ASK = "r reject, e edit, l later, s show more, q quit: "
 
 
 def test_on_a_terminal_one_key_answers_each_question(desk: Desk) -> None:

@@ -33,6 +33,7 @@ KEYS = [
     "version",
     "stages",
     "skipped",
+    "refused",
     "quarantined",
     "statuses",
     "refused_records",
@@ -43,6 +44,7 @@ KEYS = [
     "canary",
     "changes",
     "waiting",
+    "drafted",
     "hits",
     "dated",
     "alerts",
@@ -203,7 +205,7 @@ def test_a_night_over_ones_own_folder_goes_on_with_it(logs: Path, tmp_path: Path
     assert learned == [WISH], "the corrections wait, because the profile has a locked line"
     transcript(logs / "later.json", "Please always answer in French.", "D'accord.", principal="ben")
     two = value("run", *where, "--night", str(date.today() + timedelta(days=7)))
-    assert [stage["count"] for stage in two["stages"][:2]] == [1, 1]
+    assert list(two["stages"].items())[:2] == [("due", 1), ("harvested", 1)]
     assert two["records"]["new"] == [], "one person's wish is nobody else's"
 
 
@@ -224,7 +226,7 @@ def test_where_another_night_is_under_way_nothing_is_done(logs: Path, tmp_path: 
     value("run", "--transcripts", str(logs), "--profile", str(tmp_path / "profile.yaml"), *where)
     with held(tmp_path / "store"):
         told = value("run", *where, code=3)
-        assert (told["outcome"], told["exit_code"], told["stages"]) == ("busy", 3, [])
+        assert (told["outcome"], told["exit_code"], told["stages"]) == ("busy", 3, {})
         assert "another night is under way" in run("run", *where, code=3).stdout
         assert value("status", *where)["running"] == "night@elsewhere:1"
     assert value("run", *where)["outcome"] == "unchanged"

@@ -6,6 +6,7 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import jsonpatch
 import pytest
 from click.shell_completion import ShellComplete
 
@@ -69,13 +70,13 @@ def test_log_tells_versions_and_the_changelog(where: tuple[str, str]) -> None:
 
 
 def test_a_comparison_gives_a_patch_and_its_inverse(where: tuple[str, str]) -> None:
-    from ctxsteward.steward.drift.report import apply, keyed
+    from ctxsteward.steward.drift.report import keyed
 
     found = value("drift", "1", "2", *where)
     with open_store(where[1]) as store:
         one, two = (keyed(store.profiles(PROFILE).at(number).profile) for number in (1, 2))
-    assert apply(tuple(found["patch"]), one) == two
-    assert apply(tuple(found["inverse"]), two) == one
+    assert jsonpatch.apply_patch(one, found["patch"]) == two
+    assert jsonpatch.apply_patch(two, found["inverse"]) == one
     assert [line[:2] for line in found["changes"]] == ["+ "]
     assert value("drift", "2", "2", *where)["patch"] == []
 
@@ -114,9 +115,9 @@ def test_review_lists_what_a_person_may_lift(where: tuple[str, str]) -> None:
     assert [(one["kind"], one["reasons"]) for one in found["records"]] == [
         ("correction", ["needs_confirmation"]),
         ("environment", ["needs_person"]),  # what a tool says where another value helped
-        ("tool_fix", ["hint", "needs_recovery"]),
-        ("tool_fix", ["needs_recovery"]),
         ("tool_fix", ["needs_person"]),  # it takes another value, and pays with it
+        ("tool_fix", ["needs_recovery"]),
+        ("tool_fix", ["hint", "needs_recovery"]),  # what came up in most sessions is asked first
     ]
     assert len(records(where)) == found["held"] >= 3
     assert value("review", found["records"][0]["id"], *where)["kind"] == "record"
@@ -257,10 +258,10 @@ def test_status_fits_eighty_columns_whatever_the_nights_were(where: tuple[str, s
         "outcome": "unchanged",
         "version": 123_456,
         "rates": {"used": 1.0, "obeyed": 1.0},
-        "drift": "BLOCK",
-        "gate": "passed",
-        "quarantined": {"invalid": 150_000},
-        "counts": {"due": 150_000, "absorbed": 999_999},
+        "drift": {"level": "BLOCK"},
+        "gate": {"level": "passed"},
+        "refused": {"invalid": 150_000},
+        "stages": {"due": 150_000, "absorbed": 999_999},
     }
     told = StringIO()
     show_status(Console(file=told, width=80, markup=False), found | {"last": [row] * 2})

@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (31, "ef6e71f72caf1e23f589770868f673c9")),
-        (3, "anthropic", (26, "8460642e572fbddae2385979a9eb5e76")),
-        (4, "openai", (31, "29bfd6a497b54fccd8d2e1015961dd73")),
-        (4, "anthropic", (26, "53fdd2b84bdfc7a6dc025f9178b7015e")),
+        (3, "openai", (31, "a247e72dbb95c4bc746e37bf5dd54b0b")),
+        (3, "anthropic", (26, "875e9d9a6f913e95ba2a541fd3093fef")),
+        (4, "openai", (31, "00db02fa6568aa26cb3b6c321672fd72")),
+        (4, "anthropic", (26, "301dc224aa9988daaa9e6b935931fcf8")),
     ],
 )
 def test_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

@@ -9,9 +9,14 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.envelope.cards import CardMaker, card_maker, leading_sentences, rebuild
-from ctxsteward.envelope.cards.index import MemoryCards
-from ctxsteward.envelope.cards.maker import keywords
+from ctxsteward.envelope.cards import (
+    CardSummarizer,
+    SessionCards,
+    card_summarizer,
+    cards_of,
+    keywords,
+    leading_sentences,
+)
 from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.message import Message
@@ -20,29 +25,24 @@ from ctxsteward.schemas.summary import SourceMessage
 
 from ...examples import examples
 from .conversations import LONG, call, result, say, session_of
-from .indexes import START, clock
 
-MAKER = CardMaker(now=clock)
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
 
 
-class Result(NamedTuple):
-    cards: list[ContextCard]
-    findings: list[str]
-
-
-def made(items: Sequence[Any], maker: CardMaker = MAKER, pins: Sequence[tuple[str, Any, str | None]] = ()) -> Result:
-    store, index = memory_store(), MemoryCards()
-    session = session_of(store)
+def made(
+    items: Sequence[Any],
+    summarize: CardSummarizer = leading_sentences,
+    pins: Sequence[tuple[str, Any, str | None]] = (),
+) -> SessionCards:
+    session = session_of(memory_store())
     session.extend(items)
     for ref, strength, name in pins:
         session.pin(ref, strength, name=name)
-    done = rebuild(store, index, maker)
-    return Result(index.of_session("default", "s"), [finding.kind for finding in done.findings])
+    return cards_of(session, summarize)
 
 
-def one(item: Any, maker: CardMaker = MAKER) -> ContextCard:
-    return made([item], maker).cards[0]
+def one(item: Any, summarize: CardSummarizer = leading_sentences) -> ContextCard:
+    return made([item], summarize).cards[0]
 
 
 def test_a_card_has_every_field_of_its_message() -> None:
@@ -58,7 +58,7 @@ def test_a_card_has_every_field_of_its_message() -> None:
     cards, findings = made(items, pins=[("§2", "soft", "the question")])
 
     assert findings == []
-    assert cards[0].model_dump(exclude={"address", "keywords"}) == {
+    assert cards[0].model_dump(exclude={"address", "keywords", "generated_at"}) == {
         "tenant": "default",
         "session": "s",
         "ref": "§2",
@@ -72,7 +72,6 @@ def test_a_card_has_every_field_of_its_message() -> None:
         "is_anchor": False,
         "is_callout": True,
         "callout_name": "the question",
-        "generated_at": START,
         "generator_model": "fast-path",
         "message_timestamp": "2026-03-01T09:00:00Z",
     }
@@ -137,7 +136,7 @@ def test_rules_summarize_tool_results_and_short_texts(case: Case) -> None:
     def never(source: SourceMessage) -> str:
         raise AssertionError("a rule covers this")
 
-    card = one(case.item, CardMaker(now=clock, summarize=never))
+    card = one(case.item, never)
     assert (card.summary, card.generator_model) == (case.summary, "fast-path")
     wire = case.item if isinstance(case.item, dict) else case.item.message
     results = wire["role"] == "tool" or "tool_result" in str(wire)
@@ -155,11 +154,8 @@ def test_a_long_original_is_never_in_its_card() -> None:
 
 
 def test_the_extractive_summarizer_fits_the_port() -> None:
-    extractive = card_maker("extractive").summarize
-    card = one(
-        say("user", "Hello there. " * 20 + "Refunds above $500 need Dana's sign-off."),
-        CardMaker(now=clock, summarize=extractive),
-    )
+    text = "Hello there. " * 20 + "Refunds above $500 need Dana's sign-off."
+    card = one(say("user", text), card_summarizer("extractive"))
     assert "Refunds above $500 need Dana's sign-off." in card.summary
     assert card.generator_model == "extractive"
 
@@ -189,15 +185,15 @@ FAILING = [
 
 @pytest.mark.parametrize("case", FAILING, ids=[case.id for case in FAILING])
 def test_a_failing_summarizer_costs_its_summary_and_leaves_a_finding(case: Failing) -> None:
-    cards, findings = made([say("user", LONG), say("user", "short")], CardMaker(now=clock, summarize=case.summarize))
+    cards, findings = made([say("user", LONG), say("user", "short")], case.summarize)
     assert [card.generator_model for card in cards] == ["fast-path", "fast-path"]
     assert LONG.startswith(cards[0].summary[:-1])
     assert len(cards[0].summary) == 300
-    assert findings == ["card_not_summarized"]
+    assert [finding.kind for finding in findings] == ["card_not_summarized"]
 
 
 def test_a_long_winded_summarizer_is_cut() -> None:
-    card = one(say("user", LONG), CardMaker(now=clock, summarize=lambda source: "so\x00 " + "very " * 200))
+    card = one(say("user", LONG), lambda source: "so\x00 " + "very " * 200)
     assert (len(card.summary), card.summary[:8]) == (300, "so very ")
 
 

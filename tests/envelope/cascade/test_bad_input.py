@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 
-from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cascade import open_phase, read_run
 from ctxsteward.envelope.cascade.auto_selection import Strategies
 from ctxsteward.envelope.cascade.past import PhaseLog, read_past
 from ctxsteward.envelope.testing import HashEmbedder, memory_store
 from ctxsteward.schemas import InputError, StoreError
-from ctxsteward.schemas.cards import ContextCard
 from ctxsteward.schemas.errors import InvalidCascade
 
 from .runs import CHARS, cascade, context, kinds, past_of, rendered, says, texts, user
@@ -122,29 +120,13 @@ def test_embeddings_of_another_dimension_leave_the_ranking_to_the_words(vector: 
     assert (shown.log.strategy, kinds(shown)) == ("heuristic", ["selection_fell_back"])
 
 
-def card_of(past: Any, number: int, summary: str, **more: Any) -> ContextCard:
-    message = past.messages[number - 1]
-    fields = {
-        "tenant": message.session.tenant,
-        "session": message.session.id,
-        "ref": f"§{message.ordinal}",
-        "address": message.entry.event.address,
-        "summary": summary,
-        "estimated_tokens": 9,
-        "role": "user",
-        "generator_model": "m",
-        "generated_at": "2026-03-01T00:00:00Z",
-    }
-    return ContextCard.model_validate(fields | more)
+def test_cards_that_cannot_be_read_cost_the_summaries_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object, **__: object) -> object:
+        raise StoreError("no route to the store")
 
-
-def test_an_index_that_fails_costs_the_summaries_alone() -> None:
-    class Gone(MemoryCards):
-        def of_session(self, *key: Any, **which: Any) -> list[ContextCard]:
-            raise StoreError("no route to the index")
-
+    monkeypatch.setattr("ctxsteward.envelope.cards.cards_of", gone)
     ask = lambda prompt: '{"selected": ["§2"], "reasoning": ""}'  # noqa: E731
-    strategies = Strategies(models={"m": ask}, cards=Gone())
+    strategies = Strategies(models={"m": ask}, cards="leading")
     shown = context(selecting(strategy="llm"), "b", past_of(ROWS), strategies=strategies)
 
     assert texts(shown) == ["[Conversation from a]:", "the red pot is in the shed"]
@@ -176,14 +158,6 @@ def test_logs_of_two_tenants_are_no_past() -> None:
     sessions = [store.session("s", tenant=tenant, counter=CHARS) for tenant in ("acme", "zeta")]
     with pytest.raises(InputError, match="logs of tenants 'acme', 'zeta'; a past is one tenant's"):
         read_past(sessions[0], PhaseLog(sessions[1], 1, "a"))
-
-
-def test_cards_of_another_tenant_are_not_on_the_menu() -> None:
-    past, index, prompts = past_of(ROWS), MemoryCards(), list[str]()
-    index.put([card_of(past, 1, "the vault code is 4711", tenant="acme")])
-    ask = lambda prompt: prompts.append(prompt) or ""  # type: ignore[func-returns-value]  # noqa: E731
-    context(selecting(strategy="llm"), "b", past, strategies=Strategies(models={"m": ask}, cards=index))
-    assert "4711" not in prompts[0]
 
 
 # -- questions -------------------------------------------------------------------------------------------------

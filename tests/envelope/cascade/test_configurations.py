@@ -21,6 +21,7 @@ from ctxsteward.envelope.testing import CharTokenizer, memory_store
 from ctxsteward.evals.prompt_cost import anthropic_faults, openai_faults
 from ctxsteward.schemas.cascade import Cascade
 from ctxsteward.schemas.message import Wire
+from ctxsteward.schemas.summary import SourceMessage
 
 from ...tables import table
 from .runs import CHARS, PIXELS, ROOMY, answers, calls, message, says, user, with_image
@@ -163,9 +164,7 @@ def test_each_part_can_be_switched_off(switch: str) -> None:
         *THREE, {"name": "last", "instructions": "Go on.", "context": {"mode": "auto"}}, auto_context=block
     )
     store, prompts = ran(cascade, *cascade.names[:3]), list[str]()
-    strategies = Strategies(
-        models={"m": answering('{"selected": ["§5"], "reasoning": ""}', prompts)}, cards=Forbidden()
-    )
+    strategies = Strategies(models={"m": answering('{"selected": ["§5"], "reasoning": ""}', prompts)}, cards=forbidden)
     opened = open_phase(store, cascade, "last", run="r", input=INPUT, counter=CHARS, strategies=strategies)
     kinds = [finding.kind for finding in opened.context.findings]
 
@@ -181,14 +180,8 @@ def test_each_part_can_be_switched_off(switch: str) -> None:
             assert "llm_selection is switched off" in opened.context.findings[0].text
 
 
-class Forbidden:
-    """An index that nobody may read."""
-
-    def of_session(self, *key: Any, **which: Any) -> Any:
-        raise AssertionError("the index was read")
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(name)
+def forbidden(source: SourceMessage) -> str:
+    raise SystemExit("cards were made")
 
 
 def test_without_any_block_nothing_of_it_is_on() -> None:

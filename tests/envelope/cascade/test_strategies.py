@@ -8,14 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Any
 
 import pytest
 
 from ctxsteward.envelope import open_store
-from ctxsteward.envelope.cards import CardMaker, StoreCards
-from ctxsteward.envelope.cards.index import MemoryCards
 from ctxsteward.envelope.cascade import open_phase, parse_cascade, read_run
 from ctxsteward.envelope.cascade.auto_selection import Strategies
 from ctxsteward.envelope.cascade.past import Past
@@ -26,7 +23,6 @@ from ctxsteward.evals.prompt_cost import openai_faults
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.publish import validate
 
-from ..cards.indexes import clock
 from .runs import CHARS, answers, calls, context, kinds, past_of, rendered, says, user
 
 Rows = list[tuple[str | None, Wire]]
@@ -328,27 +324,33 @@ def test_a_task_that_shares_no_word_with_the_past_still_has_a_menu() -> None:
 
 def test_the_menu_shows_the_summaries_of_cards_of_every_session_of_a_run() -> None:
     text = configured("{strategy: llm}").replace("- name: chat", "- {name: chat, context: {from: []}}")
-    store, index, model = memory_store(), MemoryCards(), picking("§2")
-    maker = CardMaker(now=clock, summarize=lambda source: f"about {source.ref}")
-    with closing(StoreCards(store, index, maker)) as worker:
-        for phase in ("gather", "chat"):
-            opened = open_phase(store, parse_cascade(text), phase, run="r", counter=CHARS)
-            opened.session.append(user(f"{phase}: " + "the thermocouple drifts " * 20), phase=phase)
-            opened.session.append(says(f"short {phase}"), phase=phase)
-            worker.hint(opened.session.key)
-        assert worker.flush(5)
+    store, model = memory_store(), picking("§2")
+    for phase in ("gather", "chat"):
+        opened = open_phase(store, parse_cascade(text), phase, run="r", counter=CHARS)
+        opened.session.append(user(f"{phase}: " + "the thermocouple drifts " * 20), phase=phase)
+        opened.session.append(says(f"short {phase}"), phase=phase)
     opened = open_phase(
         store,
         parse_cascade(text),
         "report",
         run="r",
         counter=CHARS,
-        strategies=Strategies(models={"m": model}, cards=index),
+        strategies=Strategies(models={"m": model}, cards=lambda source: f"about {source.ref}"),
     )
 
     assert [line.partition(": ")[2] for line in model.menu] == ["about §1", "short gather", "about §1", "short chat"]
     assert [line.split()[2].strip("(,") for line in model.menu] == ["gather", "gather", "chat", "chat"]
     assert opened.context.log.strategy == "llm"
+
+
+def test_without_a_summarizer_of_its_own_a_menu_shows_extractive_lines() -> None:
+    text = configured("{strategy: llm}")
+    store, model = memory_store(), picking("§1")
+    opened = open_phase(store, parse_cascade(text), "gather", run="r", counter=CHARS)
+    idle = "The weather was discussed at some length. " * 10
+    opened.session.append(user(f"{idle}Refunds above $500 need Dana's sign-off."), phase="gather")
+    open_phase(store, parse_cascade(text), "report", run="r", counter=CHARS, strategies=Strategies(models={"m": model}))
+    assert "Refunds above $500 need Dana's sign-off." in model.menu[0]
 
 
 # -- one for many ----------------------------------------------------------------------------------------------

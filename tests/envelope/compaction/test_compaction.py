@@ -511,9 +511,9 @@ class Journal(MemoryJournal):
         if self.fails_after in kinds:
             raise StoreError("the connection broke; it may have been written")
 
-    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
+    def put_manifest(self, key: SessionKey, address: str, body: str, **more: int | None) -> None:
         self.written.append("manifest")
-        super().put_manifest(key, address, body)
+        super().put_manifest(key, address, body, **more)
 
 
 def journaled() -> tuple[Journal, Session]:

@@ -137,12 +137,12 @@ def test_a_rule_of_the_task_stands_after_every_policy(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - {"threshold"}))
 def test_over_the_budget_every_policy_compacts(name: str) -> None:
-    """But for what never leaves: the window of a session of 80 steps is no larger than that of 40."""
-    sizes = []
-    for steps in (40, 80):
-        last = play(opened(), agent_history(11, steps=steps), builder(POLICIES[name](), 12_000))[-1]
-        sizes.append(last.section("dynamic").tokens)
-    assert max(sizes) <= 12_000
+    """Behind 40 steps, and behind the 80 steps that go on from them."""
+    half, whole = agent_history(11, steps=40), agent_history(11, steps=80)
+    assert whole[: len(half)] == half
+    envelopes = play(opened(), whole, builder(POLICIES[name](), 12_000))
+    behind_half = envelopes[sum(wire["role"] == "assistant" for wire in half)]
+    assert max(one.section("dynamic").tokens for one in (behind_half, envelopes[-1])) <= 12_000
 
 
 # -- a session that goes on -------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from ctxsteward.envelope import Budgets
+from ctxsteward.envelope import Budgets, EnvelopeBuilder
 from ctxsteward.envelope.compaction.policy import CompactionChoice, Policy, Window, choose, due, paced
-from ctxsteward.envelope.testing import FirstLine
+from ctxsteward.envelope.testing import FirstLine, memory_store
 from ctxsteward.schemas import Ref, SummarizerInput, Summary
 
 from ..messages import call, char_builder, opened, reply, result, user
@@ -67,6 +67,25 @@ def test_a_prompt_too_short_for_a_cache_makes_room_for_one_turn() -> None:
         budgets = Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0)
         (window,) = windows(budgets, user("task"), reply("Yes."), *turns, user("n"))
         assert paced(window).target_tokens == budgets.trigger_tokens - room_tokens
+
+
+def test_a_builder_decides_by_the_shortest_prefix_that_its_model_caches() -> None:
+    """3,000 tokens are cached for gpt-4o, and not for Haiku 4.5, which caches from 4,096 on."""
+    turns = [wire for length in (40, 40, 80) for wire in (user("q " * (length - 4)), reply("a " * 16))]
+    asked: list[Window] = []
+
+    def never(window: Window) -> bool:
+        asked.append(window)
+        return False
+
+    budgets = Budgets(dynamic_tokens=3_000, recall_fraction=0)
+    for model in ("gpt-4o", "claude-haiku-4-5"):
+        session = memory_store().session(model)
+        session.extend([user("task"), reply("Yes."), *turns, user("n")])
+        EnvelopeBuilder(model, budgets=budgets, policy=Policy(due=never), selector=None).build(session)
+    cached, uncached = asked
+    assert paced(cached).target_tokens < paced(uncached).target_tokens
+    assert paced(replace(cached, prices=uncached.prices)) == paced(uncached)
 
 
 STEPS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -56,12 +57,8 @@ TEXTS = st.text() | st.lists(st.sampled_from((*FORGED, *BREAKS, *IN_FRONT[:-1], 
 )
 
 
-@pytest.mark.parametrize("line", FORGED)
-@pytest.mark.parametrize("front", IN_FRONT, ids=lambda front: ascii(front[:4]))
-def test_a_line_stays_inside_its_row_whatever_it_looks_like_and_whatever_stands_before_it(
-    line: str, front: str
-) -> None:
-    for line_break in BREAKS:
+def test_a_line_stays_inside_its_row_whatever_it_looks_like_and_whatever_stands_before_it() -> None:
+    for line, front, line_break in product(FORGED, IN_FRONT, BREAKS):
         text = f"see{line_break}{front}{line}"
         assert continued(text) == f"see{line_break}> {front}{line}"
         assert rows_of("\n".join((continued(text), continued(text)))) == [text, text]

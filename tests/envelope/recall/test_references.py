@@ -103,11 +103,11 @@ BAD_REFS = (
 )
 
 
-@pytest.mark.parametrize("ref", BAD_REFS, ids=lambda ref: repr(ref[:24]))
-def test_a_bad_reference_is_answered(session: Session, ref: str) -> None:
-    answer = resolve_reference(session, ref)
-    assert answer.startswith("error: ")
-    assert len(answer) < 400
+def test_a_bad_reference_is_answered(session: Session) -> None:
+    for ref in BAD_REFS:
+        answer = resolve_reference(session, ref)
+        assert answer.startswith("error: "), ref
+        assert len(answer) < 400, ref
 
 
 BAD_ARGUMENTS: tuple[dict[str, Any], ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from typing import Any
 
 import pytest
@@ -72,13 +73,12 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=30))
 
 
-@pytest.mark.parametrize("token", TOKENS)
-@pytest.mark.parametrize("before", ["", "\\", "\\\\", "<", "[", "</"])
-def test_a_template_token_is_broken_and_comes_back(before: str, token: str) -> None:
-    rows = [PromptSpan("dynamic user §1", before + token)]
-    prompt = render_spans(NONCE, rows)
-    assert not SURVIVOR.search(prompt)
-    assert parse(NONCE, prompt) == rows
+def test_a_template_token_is_broken_and_comes_back() -> None:
+    for before, token in product(("", "\\", "\\\\", "<", "[", "</"), TOKENS):
+        rows = [PromptSpan("dynamic user §1", before + token)]
+        prompt = render_spans(NONCE, rows)
+        assert not SURVIVOR.search(prompt)
+        assert parse(NONCE, prompt) == rows
 
 
 @settings(max_examples=examples(1_000), derandomize=True, database=None)

@@ -90,7 +90,7 @@ def test_between_compactions_nothing_breaks(steps: list[str]) -> None:
     for number, step in enumerate(steps):
         say(session, step, number)
         now = Layouts.of(maker.build(session))
-        assert first_prefix_break(before, now)[1:] == (None, ())
+        assert first_prefix_break(before, now)[1:] == (None, (), 0)
         before = now
 
 
@@ -113,11 +113,12 @@ def test_a_compaction_breaks_the_prefix_in_dynamic_and_begins_an_epoch() -> None
         now = Layouts.of(envelope)
         found = first_prefix_break(before, now) if before else None
         if found and envelope.reports:
-            broke.append(found[1:])
+            broke.append(found)
         before = now
 
-    assert broke[0] == ("dynamic", (("dynamic", 1),))
-    assert [changed for _, changed in broke] == [(("dynamic", number),) for number in range(1, len(broke) + 1)]
+    assert broke[0].broke_in == "dynamic"
+    assert all(found.lost_tokens > 0 for found in broke)
+    assert [found.changed for found in broke] == [(("dynamic", number),) for number in range(1, len(broke) + 1)]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import tomllib
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -140,13 +141,12 @@ def test_budgets_for_a_kind_of_use(budgets: Budgets, expected: tuple[int, float,
     assert (budgets.dynamic_tokens, budgets.recall_fraction, budgets.cap_tokens) == expected
 
 
-@pytest.mark.parametrize("fraction", [0.3, 0.55, 0.7, 0.8, 0.9, 1.0])
-@pytest.mark.parametrize("dynamic_tokens", [100, 700, 1_000, 1_900, 4_000])
-def test_a_fraction_of_a_round_budget_loses_no_token_to_floating_point(dynamic_tokens: int, fraction: float) -> None:
-    budgets = Budgets(
-        dynamic_tokens=dynamic_tokens, recall_fraction=0, compact_at_fraction=fraction, compact_to_fraction=0.1
-    )
-    assert budgets.trigger_tokens == round(dynamic_tokens * round(fraction * 100)) // 100
+def test_a_fraction_of_a_round_budget_loses_no_token_to_floating_point() -> None:
+    for tokens, fraction in product((100, 700, 1_000, 1_900, 4_000), (0.3, 0.55, 0.7, 0.8, 0.9, 1.0)):
+        budgets = Budgets(
+            dynamic_tokens=tokens, recall_fraction=0, compact_at_fraction=fraction, compact_to_fraction=0.1
+        )
+        assert budgets.trigger_tokens == round(tokens * round(fraction * 100)) // 100, fraction
 
 
 # -- scaled to a model -------------------------------------------------------------------------------------

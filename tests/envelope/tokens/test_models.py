@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ctxsteward.envelope import EnvelopeBuilder
 from ctxsteward.envelope.tokens.encodings import PUBLISHED
 from ctxsteward.envelope.tokens.models import ModelInfo, Prices, image_tokens, known_models, model_info
 from ctxsteward.schemas import ImagePart, UnknownModel
@@ -13,22 +14,20 @@ from ...tables import table
 MODELS = table(__file__, "models.yaml")
 
 
-@pytest.mark.parametrize(("name", "window_tokens"), MODELS["windows"].items())
-def test_a_canonical_name_has_its_published_window(name: str, window_tokens: int) -> None:
-    info = model_info(name)
-    assert (info.name, info.window_tokens) == (name, window_tokens)
+def test_a_canonical_name_has_its_published_window() -> None:
+    infos = map(model_info, MODELS["windows"])
+    assert [(info.name, info.window_tokens) for info in infos] == list(MODELS["windows"].items())
 
 
-@pytest.mark.parametrize(("spelling", "name"), MODELS["spellings"].items())
-def test_what_providers_put_around_a_name_is_understood(spelling: str, name: str) -> None:
-    assert model_info(spelling).name == name
+def test_what_providers_put_around_a_name_is_understood() -> None:
+    assert {spelling: model_info(spelling).name for spelling in MODELS["spellings"]} == MODELS["spellings"]
 
 
-@pytest.mark.parametrize("name", MODELS["unknown"])
-def test_an_unknown_name_is_refused_and_the_known_ones_are_named(name: str) -> None:
-    with pytest.raises(UnknownModel, match="claude-sonnet-4-5") as refusal:
-        model_info(name)
-    assert refusal.value.known == known_models()
+def test_an_unknown_name_is_refused_and_the_known_ones_are_named() -> None:
+    for name in MODELS["unknown"]:
+        with pytest.raises(UnknownModel, match="claude-sonnet-4-5") as refusal:
+            pytest.fail(f"{name} is {model_info(name)}")
+        assert refusal.value.known == known_models()
 
 
 def test_a_whole_value() -> None:
@@ -55,3 +54,8 @@ def test_every_row_of_the_data_can_be_used(name: str) -> None:
     assert 300 <= info.prices.lifetime_seconds <= info.prices.long_lifetime_seconds
     assert image_tokens(ImagePart(url="https://example.org/a.png"), info.images) > 0
     assert info.estimate or name.startswith(("gpt-", "o"))
+
+
+def test_a_builder_of_a_model_of_one_s_own_has_no_published_prices() -> None:
+    assert EnvelopeBuilder("our-own", tokenizer="o200k_base").prices is None
+    assert EnvelopeBuilder("gpt-4o").prices == model_info("gpt-4o").prices

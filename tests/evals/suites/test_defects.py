@@ -83,8 +83,8 @@ def test_the_table_says_which_gates_fell_and_which_did_not() -> None:
 
 
 def test_the_document_names_every_defect() -> None:
-    """Else: python -m tests.defects --write docs/discrimination.md"""
-    block = block_of((ROOT / "docs" / "discrimination.md").read_text(encoding="utf-8"), BLOCK)
+    """Else: python -m tests.defects --write benchmarks/discrimination.md"""
+    block = block_of((ROOT / "benchmarks" / "discrimination.md").read_text(encoding="utf-8"), BLOCK)
     assert {name for name in DEFECTS if f"| {name} |" not in block} == set()
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
+import jsonpatch
 from hypothesis import given, settings, strategies as st
 
-from ctxsteward.schemas import InputError
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.steward.drift.report import apply, difference, document, keyed
+from ctxsteward.steward.drift.report import difference, keyed
 
 from ...examples import examples
 
@@ -57,9 +56,9 @@ def test_a_patch_leads_there_and_its_inverse_back(before: ProfileDocument, after
     one, other = keyed(before), keyed(after)
     patch = difference(one, other)
 
-    assert document(apply(patch, one)) == after
-    assert document(apply(difference(other, one), other)) == before
-    assert json.dumps(apply(patch, one), sort_keys=True) == json.dumps(other, sort_keys=True)
+    assert jsonpatch.apply_patch(one, patch) == other
+    assert jsonpatch.apply_patch(other, difference(other, one)) == one
+    assert json.dumps(jsonpatch.apply_patch(one, patch), sort_keys=True) == json.dumps(other, sort_keys=True)
     assert bool(patch) == (json.dumps(one) != json.dumps(other))
     assert json.loads(json.dumps(patch)) == list(patch)
 
@@ -71,17 +70,3 @@ def test_a_patch_names_keys_not_places() -> None:
     assert difference(keyed(before), keyed(after)) == (
         {"op": "replace", "path": "/policies/entries/b/text", "value": "Three."},
     )
-
-
-def test_a_patch_that_does_not_fit_is_refused() -> None:
-    patch = ({"op": "replace", "path": "/policies/entries/none/text", "value": "x"},)
-
-    with pytest.raises(InputError, match="does not fit this profile"):
-        apply(patch, keyed(ProfileDocument()))
-
-
-def test_what_a_patch_leaves_must_be_a_profile() -> None:
-    form = keyed(ProfileDocument(policies=(ProfileEntry(id="a", text="One."),)))
-
-    with pytest.raises(InputError, match="patched profile is invalid"):
-        document(apply(({"op": "remove", "path": "/policies/entries/a/text"},), form))

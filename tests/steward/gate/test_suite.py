@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,8 +20,8 @@ from ctxsteward.steward.gate.suite import (
     HeldOutRequest,
     anticipates,
     default_builder,
+    load_suite,
     persona_consistency,
-    read_suite,
     shipped,
 )
 
@@ -237,7 +238,7 @@ def test_anticipated_events(event: str, hit: float) -> None:
     ],
     ids=["version", "no name", "no question", "no held case"],
 )
-def test_a_suite_that_is_none_is_refused(break_it: Callable[[dict[str, object]], object]) -> None:
+def test_a_suite_that_is_none_is_refused(break_it: Callable[[dict[str, object]], object], tmp_path: Path) -> None:
     tree = {
         "schema_version": 1,
         "name": "n",
@@ -252,8 +253,11 @@ def test_a_suite_that_is_none_is_refused(break_it: Callable[[dict[str, object]],
             }
         ],
     }
-    assert read_suite(json.dumps(tree)).name == "n"
+    path = tmp_path / "cases.json"
+    path.write_text(json.dumps(tree), encoding="utf-8")
+    assert load_suite(str(path)).name == "n"
     break_it(tree)
+    path.write_text(json.dumps(tree), encoding="utf-8")
 
-    with pytest.raises(InputError, match="gate cases"):
-        read_suite(json.dumps(tree))
+    with pytest.raises(InputError, match=r"cases\.json"):
+        load_suite(str(path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
 from typing import Any
 
 import pytest
@@ -11,9 +10,9 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.schemas.recommendation import MetaRecommendation, Slot
 from ctxsteward.steward.harvest.harvester import harvest
-from ctxsteward.steward.harvest.usage import RecordUse, UseTally, WatchedRecord, merge_tallies, tally
+from ctxsteward.steward.harvest.usage import RecordUse, UseTally, WatchedRecord, tally
 from ctxsteward.steward.observations.observation import MessageSpan, Observation
-from ctxsteward.steward.observations.transcript import ReplayedCall, Role, ShownRecord
+from ctxsteward.steward.observations.transcript import ReplayedCall, Role
 
 from ..scenes import recommendation
 from .tools.scenes import Line, asks, call, scene, tells
@@ -36,7 +35,7 @@ def fix(id: str = "r-1", trigger: str = TRIGGER) -> MetaRecommendation:
 
 def count(*lines: Line, records: tuple[MetaRecommendation, ...], observed: tuple[Observation, ...] = ()) -> UseTally:
     shown = frozenset(one.id for one in records)
-    return tally(scene(*lines, shown=shown), records, observed)
+    return tally(scene(*lines, shown=shown), tuple(map(WatchedRecord.of, records)), observed)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_an_error_is_anticipated_by_its_tool_code_and_argument_alone(trigger: st
 
 
 def test_a_record_that_was_not_shown_may_anticipate_but_has_no_row() -> None:
-    found = tally(scene(FAILS), [fix()])
+    found = tally(scene(FAILS), [WatchedRecord.of(fix())])
     assert (found.events, found.anticipated, found.hits) == (1, 1, {})
 
 
@@ -258,27 +257,13 @@ def test_who_states_a_wish_anew_was_disobeyed_only_where_the_assistant_did_other
 ) -> None:
     lines = [tells(at, text, role=role) for at, (role, text) in enumerate(said, 1)]
     session = scene(*lines, shown=frozenset(("p-1",)))
-    hit = tally(session, [learned(wish)], harvest(session)).hits["p-1"]
+    hit = tally(session, [WatchedRecord.of(learned(wish))], harvest(session)).hits["p-1"]
     assert hit == RecordUse(shown=1, judged=1, fired=1)._replace(**{judged: 1})
-
-
-def test_a_record_is_judged_by_what_comes_once_it_was_shown() -> None:
-    """The assistant that did not know it yet has not disobeyed it."""
-    lines = (
-        "How far?",
-        tells(2, "3 miles.", role="assistant"),
-        "I told you, please always use metric units.",
-        tells(4, "In metric units: 5 km.", role="assistant"),
-    )
-    before = scene(*lines, shown=frozenset(("p-1",)))
-    after = replace(before, shown_from=(ShownRecord("p-1", 4),))
-    judged = [tally(one, [learned("metric")], harvest(one)).hits["p-1"] for one in (before, after)]
-    assert [(hit.complied, hit.contradicted) for hit in judged] == [(0, 1), (1, 0)]
 
 
 def test_a_record_is_known_by_every_id_that_it_was_shown_under() -> None:
     merged_since = replace(WatchedRecord.of(fix("r-9")), names=frozenset(("r-1", "r-9")))
-    found = tally(scene(WORKS, shown=frozenset(("r-1",))), [merged_since])
+    found = tally(scene(WORKS, shown=frozenset(("r-1",))), (), watched=[merged_since])
     assert found.hits == {"r-9": RecordUse(shown=1, judged=1, fired=1, complied=1)}
 
 
@@ -300,14 +285,6 @@ def test_what_cannot_be_judged_was_shown_and_nothing_else() -> None:
     assert undecided.total == RecordUse(shown=1)
 
 
-def test_counts_are_those_of_all_sessions() -> None:
-    total = merge_tallies(
-        [count(WORKS, records=(fix(),)), count(FAILS, records=(fix(),)), count("hi", records=(fix(),))]
-    )
-    assert total.total == RecordUse(shown=3, judged=3, fired=2, complied=1, contradicted=1)
-    assert (total.events, total.anticipated) == (1, 1)
-
-
 SESSIONS = st.lists(st.sampled_from((FAILS, WORKS, "hello", call("find", "Error: not found", id="x-1"))), max_size=5)
 RECORDS = st.lists(
     st.sampled_from((fix("r-1"), fix("r-2", "tool:find error:not_found arg:id"), metric())), unique_by=lambda r: r.id
@@ -315,14 +292,9 @@ RECORDS = st.lists(
 
 
 @given(st.lists(st.tuples(SESSIONS, RECORDS), max_size=4))
-def test_tallies_add_up_in_any_order_and_grouping(sessions: list[tuple[list[Line], list[MetaRecommendation]]]) -> None:
-    tallies = [count(*lines, records=tuple(records)) for lines, records in sessions]
-    total = merge_tallies(tallies)
-    assert 0 <= total.anticipated <= total.events
-    assert total.total.complied + total.total.contradicted + total.total.unjudged == total.total.fired
-    assert total.total.fired <= total.total.judged <= total.total.shown
-    for order in list(permutations(tallies))[:6]:
-        grouped = UseTally()
-        for one in order:
-            grouped = merge_tallies((grouped, one))
-        assert grouped == total
+def test_each_count_is_a_part_of_the_one_before(sessions: list[tuple[list[Line], list[MetaRecommendation]]]) -> None:
+    for lines, records in sessions:
+        one = count(*lines, records=tuple(records))
+        assert 0 <= one.anticipated <= one.events
+        assert one.total.complied + one.total.contradicted + one.total.unjudged == one.total.fired
+        assert one.total.fired <= one.total.judged <= one.total.shown

@@ -1,11 +1,10 @@
-"""Two people who talk: who they are, what their words are worth, and what no other format gives them."""
+"""Who speaks, and how many voices unknown speakers are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, strategies as st
 
 from ctxsteward.envelope import open_store
 from ctxsteward.envelope.store import Store
@@ -13,33 +12,17 @@ from ctxsteward.schemas.message import take_wire
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact
 from ctxsteward.steward.harvest.harvester import harvest
-from ctxsteward.steward.ingest.replayer import (
-    MAX_PRINCIPAL_CHARS,
-    TranscriptMessage,
-    person,
-    replay,
-    said_by,
-)
-from ctxsteward.steward.ingest.transcripts import SessionMeta
+from ctxsteward.steward.ingest.replayer import TranscriptMessage, replay, said_by
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 
 
-def told(*roles: str, format: str, meta: SessionMeta | None = None, **more: object) -> ReplayedTranscript:
+def told(*roles: str, format: str, is_injected: bool = False) -> ReplayedTranscript:
     names = {"user": "Ann", "assistant": "Bob"}
     every: Sequence[TranscriptMessage] = [
-        TranscriptMessage(number, role, f"{names[role]}: hello there", speaker=names[role], **more)  # type: ignore[arg-type]
+        TranscriptMessage(number, role, f"{names[role]}: hello there", is_injected=is_injected)
         for number, role in enumerate(roles, 1)
     ]
-    return replay(every, meta or SessionMeta(), source="talk.json", session="talk-1", format=format, digest="")
-
-
-def test_both_are_principals_of_their_own_conversation() -> None:
-    replayed = told("assistant", "user", format="locomo")
-    assert [(one.role, one.trust, one.principal) for one in replayed.utterances] == [
-        ("assistant", "user", "Bob@talk-1"),
-        ("user", "user", "Ann@talk-1"),
-    ]
-    assert replayed.principal == "Ann@talk-1"
+    return replay(every, source="talk.json", session="talk-1", format=format, digest="")
 
 
 @pytest.mark.parametrize("format", ["openai", "anthropic", "tau-bench", "swe-agent", "store"])
@@ -49,21 +32,10 @@ def test_a_name_in_the_text_makes_no_person_of_an_assistant(format: str) -> None
     assert {one.principal for one in replayed.utterances} == {None}
 
 
-def test_metadata_name_the_user_and_nobody_else() -> None:
-    replayed = told("user", "assistant", format="locomo", meta=SessionMeta(principal="ada"))
-    assert [one.principal for one in replayed.utterances] == ["ada", "Bob@talk-1"]
-
-
-def test_what_was_injected_is_nobodys_word() -> None:
-    replayed = told("user", "assistant", format="locomo", is_injected=True)
+@pytest.mark.parametrize("format", ["openai", "store"])
+def test_what_was_injected_is_nobodys_word(format: str) -> None:
+    replayed = told("user", "assistant", format=format, is_injected=True)
     assert {one.trust for one in replayed.utterances} == {"tool_external"}
-
-
-@given(st.text(min_size=1, max_size=300), st.text(min_size=1, max_size=200))
-def test_a_person_is_one_short_line(name: str, session: str) -> None:
-    found = person(name, session)
-    assert 0 < len(found) <= MAX_PRINCIPAL_CHARS
-    assert found.isprintable()
 
 
 def test_speakers_that_nobody_named_are_one_voice_however_many_sessions_they_had() -> None:

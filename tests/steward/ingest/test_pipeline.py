@@ -22,7 +22,7 @@ from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.tokens.tokenizer import Counter as TokenCounter, load_tokenizer
 from ctxsteward.envelope.transcripts.files import parse_transcripts, read_transcripts
 from ctxsteward.schemas.message import take_wire
-from ctxsteward.schemas.recommendation import TRUST
+from ctxsteward.schemas.summary import TRUST
 from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
 from ctxsteward.steward.ingest.redaction import Redactor
@@ -35,11 +35,7 @@ from ...needs import PUBLIC_DATA
 
 DATA = Path(__file__).parents[3] / "../shared/data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=PUBLIC_DATA)
-REAL = sorted(
-    path
-    for pattern in ("tau_bench_airline/*.jsonl", "locomo/*.json", "swe_agent/*.traj")
-    for path in DATA.glob(pattern)
-)
+REAL = sorted(path for pattern in ("tau_bench_airline/*.jsonl", "swe_agent/*.traj") for path in DATA.glob(pattern))
 
 PLAIN = IngestSettings(redactor=None)
 CHAT = [
@@ -97,7 +93,7 @@ def test_a_chat_is_replayed_with_references_trust_and_tools() -> None:
         ("§5", "assistant", "assistant", None),
     ]
     assert said.utterances[1].calls[0].arguments == '{"email": "[redacted:email]"}'
-    assert (said.session, said.principal, said.format, said.redacted) == ("chat", None, "openai", 1)
+    assert (said.session, said.principal, said.format) == ("chat", None, "openai")
     assert [one.text for one in said.users()] == ["Hello, I am Ada."]
 
 
@@ -185,7 +181,7 @@ def test_demonstrations_take_ordinals_and_say_nothing() -> None:
     ]
 
 
-def test_a_conversation_of_two_people_names_them() -> None:
+def test_what_two_people_tell_each_other_is_left_out() -> None:
     value = {
         "sample_id": "c1",
         "conversation": {
@@ -198,13 +194,9 @@ def test_a_conversation_of_two_people_names_them() -> None:
             ],
         },
     }
-    said = replayed(value)
-    assert [(one.speaker, one.role, one.principal, one.ts) for one in said.utterances] == [
-        ("Ann", "user", "Ann@chat-c1", "2023-05-08T13:56:00"),
-        ("Bob", "assistant", "Bob@chat-c1", "2023-05-08T13:56:00"),
-    ]
-    assert [one.trust for one in said.utterances] == ["user", "user"]
-    assert (said.principal, said.started) == ("Ann@chat-c1", "2023-05-08T13:56:00")
+    (skipped,) = ingest(loaded(value, "chat.json", None), PLAIN)
+    assert isinstance(skipped, SkippedItem)
+    assert (skipped.reason, skipped.session) == ("between_people", "chat-c1")
 
 
 def test_metadata_beside_and_inside() -> None:
@@ -474,12 +466,15 @@ def test_all_real_transcripts_are_replayed() -> None:
         found = load(source, item.name, item.version)
         assert isinstance(found, LoadedItem)
         for outcome in ingest(found, IngestSettings()):
+            if isinstance(outcome, SkippedItem):
+                by_format[outcome.reason] += 1
+                continue
             assert isinstance(outcome, ReplayedTranscript), outcome
             by_format[outcome.format] += 1
             assert all(one.trust in TRUST for one in outcome.utterances)
             assert all(one.trust == "tool_external" for one in outcome.utterances if one.role == "tool")
             assert all(one.tool for one in outcome.utterances if one.role == "tool")
-    assert dict(by_format) == {"tau-bench": 100, "locomo": 5, "swe-agent": 22}
+    assert dict(by_format) == {"tau-bench": 100, "between_people": 5, "swe-agent": 22}
 
 
 @pytest.mark.soak

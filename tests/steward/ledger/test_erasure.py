@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.schemas import Erased
+from ctxsteward.schemas import Erased, StoreError
 from ctxsteward.steward import Ledger
 from ctxsteward.steward.admission import AdmissionPolicy
 from ctxsteward.steward.artifacts.artifact import Artifact, build_artifact, evidence_spans
 from ctxsteward.steward.artifacts.storage import ArtifactStore
+from ctxsteward.steward.ledger.database import LedgerDatabase
 from ctxsteward.steward.ledger.records import JudgementContext
 from ctxsteward.steward.observations.observation import MessageSpan
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.erasures import ErasureRequest
 
+from ...simulation.disk import SqliteDisk
 from ..scenes import AGENT, EXTRACTOR, TENANT, artifact, claim, memory_store, replayed, said
 
 TOLD = ErasureRequest("dpo", "2026-11-22", "request 7")
@@ -30,6 +34,25 @@ SECRETS = ("The code word is marzipan-otter.", "My locker opens with quince-falc
 def store() -> Iterator[Store]:
     with memory_store() as opened:
         yield opened
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_scrubbed_is_not_there_again_after_a_power_cut(tmp_path: Path, seed: int) -> None:
+    is_dead = False
+    disk = SqliteDisk(tmp_path, lambda what: "dead" if is_dead else "")
+    try:
+        database = LedgerDatabase(tmp_path / "ledger.sqlite", "a test")
+        for statement in ("INSERT INTO about VALUES ('said', ?)", "DELETE FROM about WHERE value = ?"):
+            with database.writing():
+                database.run(statement, SECRETS[0])
+        database.scrub()
+        is_dead = True
+        with suppress(StoreError):
+            database.close()
+        disk.cut_power(Random(seed))
+    finally:
+        disk.remove()
+    assert [path.name for path in tmp_path.iterdir() if SECRETS[0].encode() in path.read_bytes()] == []
 
 
 def two_people(store: Store, session: str = "s1") -> tuple[Artifact, ...]:

@@ -70,11 +70,11 @@ def test_what_most_people_say_is_a_move_of_talk() -> None:
     )
 
 
-def test_the_groups_do_not_depend_on_the_order() -> None:
+def test_the_groups_depend_neither_on_the_order_nor_on_a_tenant_s_keys() -> None:
     tables = YAML(typ="safe").load((WORDINGS / "several_people_dev.yaml").read_text(encoding="utf-8"))
-    rows = [row.split(" | ") for row in tables["groups"].splitlines()[:9]]
+    rows = [row.split(" | ") for row in tables["groups"].splitlines()]
     texts = [(f"p{at}-{n}", text) for at, row in enumerate(rows) for n, text in enumerate(row)]
     once = {(one.text, one.support.principals) for one in records(texts)}
     mixed = random.Random(1).sample(texts, len(texts))
     assert once == {(one.text, one.support.principals) for one in records(mixed)}
-    assert len(once) >= 7
+    assert len(once) >= 24

@@ -21,6 +21,8 @@ from ..scenes import AGENT, TENANT, artifact, memory_store
 
 NOW = "2026-11-22T00:00:00Z"
 HOME = ("user", "home", "one")
+LENGTH = {"slot": ("user", "answer_length", "many"), "value": "short", "polarity": "positive"}
+EMOJI = ("user", "emoji", "many")
 
 
 @pytest.fixture
@@ -144,12 +146,11 @@ class TestRivals:
         [
             ("Please use emojis in answers.", "Never use emojis in answers."),
             ("回答里请用表情符号。", "回答里不要用表情符号。"),
-            ("Always cc my manager on offers.", "Don't cc my manager on offers."),
         ],
     )
     def test_opposites_are_both_held(self, store: Store, ledger: Ledger, one: str, other: str) -> None:
-        said(store, ledger, "s1", one, ts="2026-01-01")
-        said(store, ledger, "s2", other, ts="2026-02-01")
+        said(store, ledger, "s1", one, ts="2026-01-01", slot=EMOJI)
+        said(store, ledger, "s2", other, ts="2026-02-01", slot=EMOJI)
         found = by_text(ledger)
         assert {record.status for record in found.values()} == {"candidate"}
         assert all("conflict" in record.reasons for record in found.values())
@@ -158,8 +159,8 @@ class TestRivals:
         assert found[one].support.contradicts == 3
 
     def test_one_voice_does_not_hold_up_what_others_agree_on(self, store: Store, ledger: Ledger) -> None:
-        said(store, ledger, "s", "Please use emojis in answers.")
-        said(store, ledger, "p", "Never use emojis in answers.", principal="mallory")
+        said(store, ledger, "s", "Please use emojis in answers.", slot=EMOJI)
+        said(store, ledger, "p", "Never use emojis in answers.", principal="mallory", slot=EMOJI)
         found = by_text(ledger)
         assert found["Please use emojis in answers."].status == "active"
         assert "Never use emojis in answers." not in found
@@ -249,10 +250,10 @@ class TestSupport:
 
 class TestIds:
     def test_more_evidence_keeps_the_id(self, store: Store, ledger: Ledger) -> None:
-        said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-01")
+        said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-01", **LENGTH)
         (first,) = ledger.records(JudgementContext(now=NOW))
         for number, text in enumerate(("Short answers, please.", "Please answer briefly.", "Keep answers brief.")):
-            said(store, ledger, f"t{number}", text, ts=f"2026-02-0{number + 1}")
+            said(store, ledger, f"t{number}", text, ts=f"2026-02-0{number + 1}", **LENGTH)
         (again,) = ledger.records(JudgementContext(now=NOW))
         assert (again.id, again.support.events) == (first.id, 12)
 
@@ -306,9 +307,9 @@ class TestReviews:
         assert again.status == "vetted"
 
     def test_a_rejected_record_stays_rejected_under_another_wording(self, store: Store, ledger: Ledger) -> None:
-        said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-02")
+        said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-02", **LENGTH)
         (record,) = ledger.records(JudgementContext(now=NOW))
-        said(store, ledger, "s0", "Short answers, please.", ts="2026-01-01")
+        said(store, ledger, "s0", "Short answers, please.", ts="2026-01-01", **LENGTH)
         review = Review(state="rejected", who=("ada",))
         (again,) = ledger.records(JudgementContext(now=NOW, reviews={record.id: review}))
         assert (again.id != record.id, again.status) == (True, "rejected")
@@ -338,9 +339,9 @@ def test_records_fade_and_expire(store: Store, ledger: Ledger) -> None:
 
 
 def test_one_record_is_found_by_any_of_its_ids(store: Store, ledger: Ledger) -> None:
-    said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-02")
+    said(store, ledger, "s1", "Keep your answers short.", ts="2026-01-02", **LENGTH)
     (first,) = ledger.records(JudgementContext(now=NOW))
-    said(store, ledger, "s0", "Short answers, please.", ts="2026-01-01")
+    said(store, ledger, "s0", "Short answers, please.", ts="2026-01-01", **LENGTH)
     (again,) = ledger.records(JudgementContext(now=NOW))
     assert ledger.record(first.id, JudgementContext(now=NOW)) == again
     assert ledger.record("0000000000000000") is None

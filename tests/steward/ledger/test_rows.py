@@ -39,7 +39,7 @@ def span(place: MessageSpan, principal: str, ts: str | None) -> EvidenceSpan:
 @given(
     OBSERVATIONS,
     st.lists(st.none() | st.just("2026-01-02T03:04:05+00:00"), min_size=1, max_size=2),
-    st.frozensets(st.text(min_size=1), max_size=2),
+    st.frozensets(st.text("0123456789abcdef", min_size=1), max_size=2),
     st.booleans(),
     st.none() | st.text(),
 )

@@ -15,17 +15,18 @@ from ctxsteward.steward.artifacts.artifact import Artifact
 from ctxsteward.steward.ledger.records import JudgementContext
 
 from ...examples import examples
-from ..reconcile.wordings import SETS
 from ..scenes import AGENT, TENANT, artifact, memory_store
 
 NOW = "2026-11-22T00:00:00Z"
-TEXTS = [text for facts in (SETS[0], SETS[2], SETS[8]) for fact in facts.facts for text in fact] + [
-    "Please use emojis in answers.",
-    "Never use emojis in answers.",
-    "I live in Ghent now.",
-    "I live in Bonn now.",
-]
 HOMES = {"I live in Ghent now.": "Ghent", "I live in Bonn now.": "Bonn"}
+EMOJI = ("Please use emojis in answers.", "Emojis are welcome.", "Never use emojis in answers.", "No emojis, please.")
+NOTES = (
+    "Quote prices with tax.",
+    "Tax belongs in every price you quote.",
+    "Put the tax into your prices.",
+    "报价请含税。",
+)
+TEXTS = [*HOMES, *EMOJI, *NOTES]
 SESSIONS = st.lists(
     st.tuples(
         st.integers(0, 9),
@@ -45,6 +46,7 @@ def artifacts_of(store: Store, rows: Iterable[tuple[Any, ...]]) -> list[Artifact
         name = f"s{number}"
         value = next((HOMES[text] for text in texts if text in HOMES), None)
         slot = ("user", "home", "one") if value and len(texts) == 1 else ("user", "note", "many")
+        slot = ("agent", "emoji", "many") if set(texts) <= set(EMOJI) else slot
         found.append(
             artifact(
                 store,

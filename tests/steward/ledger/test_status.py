@@ -56,6 +56,7 @@ def say(store: Store, ledger: Ledger, session: str, text: str, **fields: Any) ->
 
 
 TONE = ("user", "tone", "one")
+EMOJI = ("user", "emoji", "many")
 FREED = {
     "the newer value of a slot": (
         ("Always answer formally.", {"slot": TONE, "value": "formal", "ts": "2026-10-01"}),
@@ -63,8 +64,8 @@ FREED = {
         "superseded",
     ),
     "what says the opposite": (
-        ("Please use emojis in answers.", {"ts": "2026-10-01"}),
-        ("Never use emojis in answers.", {"ts": "2026-11-01"}),
+        ("Please use emojis in answers.", {"ts": "2026-10-01", "slot": EMOJI}),
+        ("Never use emojis in answers.", {"ts": "2026-11-01", "slot": EMOJI}),
         "candidate",
     ),
 }

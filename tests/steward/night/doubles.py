@@ -14,10 +14,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from ctxsteward.envelope.store import Store
-from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
-from ctxsteward.schemas.profile_changes import DriftLevel, DriftLimits, DriftReport
+from ctxsteward.schemas.profile import MetaRecord, ProfileEntry
+from ctxsteward.schemas.profile_changes import DriftLevel
 from ctxsteward.steward.admission import AdmittedRecords
-from ctxsteward.steward.gate.port import GateReport, GuardResult
 from ctxsteward.steward.harvest.batches import (
     Batch,
     BatchRecords,
@@ -28,15 +27,15 @@ from ctxsteward.steward.harvest.batches import (
 )
 from ctxsteward.steward.ingest.items import SourceItem
 from ctxsteward.steward.ledger.facade import Ledger
-from ctxsteward.steward.night.chain import NightChain
-from ctxsteward.steward.night.report import CheckVerdict
+from ctxsteward.steward.night.chain import NightChain, Outcome
+from ctxsteward.steward.night.report import CheckVerdict, NightReport
 from ctxsteward.steward.night.run import (
     CommitContext,
     FittedSlice,
     Marks,
     MarksWithout,
     OpenNight,
-    PromotionResult,
+    Tell,
 )
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.store.crypto.keyring import MasterKeys
@@ -115,44 +114,42 @@ class Lines:
         )
         return tuple(made)[:5]
 
-    def stage(self, fitted: FittedSlice, writing: CommitContext) -> ProfileDocument | None:
+    def decide(self, admitted: AdmittedRecords, fitted: FittedSlice, writing: CommitContext, tell: Tell) -> NightReport:
         versions = self.store.profiles(PROFILE, tenant=TENANT)
-        base = writing.base(versions.head())
-        if base and versions.at(base).profile.meta == fitted:
-            return None
-        persona = (ProfileEntry(id="voice", text="Calm and brief."),)
-        return Profile(name=PROFILE, persona=persona, meta=fitted)
-
-    def promote(
-        self,
-        challenger: ProfileDocument | None,
-        drift: DriftReport | None,
-        gate: GateReport | None,
-        admitted: AdmittedRecords,
-        fitted: FittedSlice,
-        writing: CommitContext,
-    ) -> PromotionResult:
-        versions = self.store.profiles(PROFILE, tenant=TENANT)
-        head = versions.head()
-        outcome = "unchanged"
-        if challenger is not None:
-            assert drift is not None
-            assert gate is not None
-            outcome = "held" if drift.level == "BLOCK" else "promoted" if gate.passed else "rejected"
-        if challenger is not None and outcome == "promoted":
+        head, base = versions.head(), writing.base(versions.head())
+        is_new = not base or versions.at(base).profile.meta != fitted
+        outcome: Outcome = "unchanged"
+        if is_new:
+            outcome = "held" if self.drift == "BLOCK" else "rejected" if self.falls else "promoted"
+        for boundary in ("staged", "drift", "gate"):
+            tell(boundary)
+        if outcome == "promoted":
+            persona = (ProfileEntry(id="voice", text="Calm and brief."),)
             head = versions.commit(
-                challenger,
+                Profile(name=PROFILE, persona=persona, meta=fitted),
                 who=writing.who,
                 why=f"night {writing.run}",
                 when=writing.when,
-                parent=writing.base(head),
+                parent=base,
                 epoch=writing.epoch,
                 commit_id=writing.commit_id,
-                promotion={"level": drift.level if drift else "INFO", "approvals": []},
+                promotion={"level": self.drift, "approvals": []},
             )
+        tell("promoted")
         texts = [record.text for record in head.profile.meta] if head else []
-        final = hashlib.sha256("\n".join(texts).encode()).hexdigest()
-        return PromotionResult(outcome=outcome, version=head.number if head else None, final=final)
+        return NightReport(
+            tenant=TENANT,
+            profile=PROFILE,
+            night="",
+            outcome=outcome,
+            version=head.number if head else None,
+            final=hashlib.sha256("\n".join(texts).encode()).hexdigest(),
+            drift=CheckVerdict(level=self.drift, ok=self.drift != "BLOCK") if is_new else None,
+            gate=CheckVerdict(level="failed" if self.falls else "passed", ok=not self.falls) if is_new else None,
+        )
+
+    def canary(self, admitted: AdmittedRecords, writing: CommitContext) -> CheckVerdict | None:
+        return CheckVerdict(level="none", ok=True)
 
 
 def shell(
@@ -180,45 +177,9 @@ def shell(
         harvest=run or in_threads(lines.harvest, 1),
         absorb=lines.absorb,
         reconcile=lambda: len(lines.artifacts),
-        admit=lines.admit,
-        fit=lines.fit,
-        stage=lines.stage,
-        drift=lambda challenger, commit: drift_report(lines.drift),
-        gate=lambda challenger, drift, admitted: gate_report(falls=lines.falls),
-        promote=lines.promote,
-        canary=lambda admitted, commit: CheckVerdict(level="none", ok=True),
+        decisions=lines,
         **more,
     )
-
-
-def drift_report(level: DriftLevel) -> DriftReport:
-    return DriftReport(
-        profile=PROFILE,
-        champion=None,
-        level=level,
-        delta=0.0,
-        removed=0.0,
-        meta_delta=0.0,
-        findings=(),
-        touched=(),
-        touches_locked=False,
-        approves=(),
-        cumulative=None,
-        limits=DriftLimits(),
-    )
-
-
-def gate_report(*, falls: bool) -> GateReport:
-    guard = GuardResult(
-        guard="lines",
-        direction="higher",
-        margin=0.0,
-        cases=1,
-        champion=1.0,
-        challenger=0.0 if falls else 1.0,
-        passed=not falls,
-    )
-    return GateReport(suite="lines/1", results=(guard,), pairs=(), digests=("", ""))
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.steward.night.alerts import alerts, alerts_of
-from ctxsteward.steward.night.chain import Night, NightChain
-from ctxsteward.steward.night.status import status
+from ctxsteward.steward.night.alerts import alerts
+from ctxsteward.steward.night.chain import Night
+
+from ..scenes import chain_of
 
 USUAL = {
     "due": 10,
@@ -88,20 +87,17 @@ def test_nothing_or_three_times_the_median_of_a_stage_is_an_alert(
 
 
 def test_each_night_is_judged_by_those_before_it() -> None:
-    odd = alerts_of([*WEEK, night(8, absorbed=0), night(9)])
+    odd = [report.alerts for report in chain_of(memory_store(), *WEEK, night(8, absorbed=0), night(9)).reports(9)]
     assert odd == [(), (), (), (), (), (), (), ("absorbed: nothing, though 10 were due",), ()]
 
 
 def test_status_tells_alerts_and_rates_of_the_nights_it_shows() -> None:
     store = memory_store()
-    nights: Any = NightChain(store, "acme", "support")
-    link = None
     used = {"judged": 4, "fired": 1, "complied": 1, "contradicted": 1, "events": 0}
-    for one in (*WEEK, night(8, absorbed=99, **used), night(9)):
-        link = nights.append(link, one, epoch=1)
-    last = status(store, "acme", "support", now_seconds=0.0, limit=2).last
-    assert [(night.night, alerts) for night, alerts in last] == [
+    nights = chain_of(store, *WEEK, night(8, absorbed=99, **used), night(9))
+    last = nights.reports(2)[::-1]
+    assert [(night.night, night.alerts) for night in last] == [
         ("2026-11-09", ()),
         ("2026-11-08", ("absorbed: 99, 5.0 × the median of 7 nights",)),
     ]
-    assert last[1][0].summary()["rates"] == {"used": 0.25, "obeyed": 0.5}
+    assert last[1].rates == {"used": 0.25, "obeyed": 0.5}

@@ -20,7 +20,6 @@ from ctxsteward.envelope import Profile, open_store
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.steward.night.chain import NightChain
 from ctxsteward.steward.night.report import NightReport
-from ctxsteward.steward.night.status import status
 from ctxsteward.steward.settings import NightSettings
 from ctxsteward.steward.setup import ledger_path
 from ctxsteward.store.maintenance.fsck import fsck
@@ -156,12 +155,12 @@ def test_a_night_of_another_profiles_sessions_alone_ends_well_and_says_so(tmp_pa
     report = night(settings)
     assert (report.outcome, report.exit_code, report.alerts) == ("unchanged", 0, ())
     assert report.skipped == {"other_profile": 3}
-    assert (report.count("due"), report.count("harvested"), report.number) == (3, 0, 1)
+    assert (report.stages["due"], report.stages["harvested"], report.number) == (3, 0, 1)
     again = night(settings.model_copy(update={"night": "2026-11-23"}))
-    assert (again.count("due"), again.skipped, again.alerts) == (0, {}, ()), "what was looked at is not due again"
+    assert (again.stages["due"], again.skipped, again.alerts) == (0, {}, ()), "what was looked at is not due again"
     with open_store(settings.store) as store:
-        told = status(store, "acme", "support", now_seconds=NOON, limit=2).last
-    assert [alerts for _, alerts in told] == [(), ()]
+        told = NightChain(store, "acme", "support").reports(2)
+    assert [report.alerts for report in told] == [(), ()]
 
 
 def test_gc_keeps_what_nights_rest_on_and_status_says_how_it_stands(tmp_path: Path) -> None:
@@ -170,12 +169,11 @@ def test_gc_keeps_what_nights_rest_on_and_status_says_how_it_stands(tmp_path: Pa
     night(settings)
     with open_store(settings.store) as store:
         assert gc(store, now=1e12, grace_seconds=0).blobs == ()
-        found = status(store, "acme", "support", now_seconds=0.0)
+        found, head = NightChain(store, "acme", "support").reports(9), store.profiles("support", tenant="acme").newest()
     ledger_path(settings).unlink()
     assert night(settings).outcome == "unchanged"
-    assert (found.version, found.records, found.nights, found.running) == (1, 3, 1, None)
-    assert list(found.marks) == list(settings.sources)
-    assert found.last[0][0].counts["harvested"] == 15
+    assert [(one.number, one.version, one.stages["harvested"]) for one in found] == [(1, 1, 15)]
+    assert (head.number, len(head.profile.meta)) == (1, 3)
 
 
 WRITTEN = (

@@ -37,7 +37,7 @@ def test_the_good_are_harvested_10_are_named_and_a_killed_night_ends_alike(tmp_p
         keys_in(tmp_path / name / "store", tmp_path / "keys")
         (tmp_path / name / "in").symlink_to(tmp_path / "in")
     whole = night(settings_of(tmp_path / "whole", batch_transcripts=BATCH), isolate=trapped)
-    assert (whole.count("due"), whole.count("harvested"), whole.failed_batches) == (GOOD + 10, GOOD, 0)
+    assert (whole.stages["due"], whole.stages["harvested"], whole.failed_batches) == (GOOD + 10, GOOD, 0)
     assert {one.name: one.reason for one in whole.quarantined} == reasons
     assert whole.violations == {"transcript": 6}
 
@@ -46,4 +46,4 @@ def test_the_good_are_harvested_10_are_named_and_a_killed_night_ends_alike(tmp_p
     assert (again.found_batches, again.final, again.stages) == (AFTER_BATCHES, whole.final, whole.stages)
     assert {one.name: one.reason for one in again.quarantined} == reasons
     repeated = night(settings_of(tmp_path / "killed", batch_transcripts=BATCH), isolate=trapped)
-    assert (repeated.outcome, repeated.number, repeated.count("due")) == ("unchanged", None, 0)
+    assert (repeated.outcome, repeated.number, repeated.stages["due"]) == ("unchanged", None, 0)

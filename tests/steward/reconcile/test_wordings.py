@@ -1,61 +1,72 @@
-"""Wordings of one fact are one claim; claims that differ stay apart."""
+"""Claims of one thing are one in whatever words; claims that differ stay apart."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from ctxsteward.steward import Ledger
-from ctxsteward.steward.reconcile.features import alike, claim_features, value_norm
+from ctxsteward.steward.reconcile.features import claim_features, value_norm
 
 from ..scenes import AGENT, TENANT, artifact, memory_store
-from .wordings import DIFFERENT, FRESH, FRESH_DIFFERENT, LATER, SETS, Facts, Pair
 
-MOST_CLAIMS = 6
+DESK = {"kind": "correction", "slot": ("desk", "correction:desk", "many"), "value": "19:30", "polarity": "positive"}
+EMOJI = {"slot": ("agent", "emoji", "many"), "polarity": "negative"}
+NOTE = {"slot": ("user", "own_words", "many")}
+BASES: dict[str, dict[str, Any]] = {"desk": DESK, "emoji": EMOJI, "note": NOTE}
 
 
-def claims_of(facts: Facts, **fields: object) -> int:
-    """How many claims five facts are, said in three sessions."""
+def claims_of(*said: tuple[str, dict[str, Any]]) -> int:
+    """How many claims these are, each said in a session of its own."""
     with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
-        for at in range(3):
-            ledger.absorb(artifact(store, f"s{at}", [fact[at] for fact in facts.facts], **fields))
+        for at, (text, fields) in enumerate(said):
+            ledger.absorb(artifact(store, f"s{at}", [text], **fields))
         assert not ledger.flawed()
         return ledger.components()
 
 
-@pytest.mark.parametrize("facts", [*SETS, *FRESH], ids=lambda facts: facts.name)
-def test_five_facts_in_three_wordings_are_at_most_six_claims(facts: Facts) -> None:
-    assert 5 <= claims_of(facts) <= MOST_CLAIMS
+@pytest.mark.parametrize(
+    ("fields", "wordings"),
+    [
+        (
+            DESK,
+            ("No, the desk closes at 19:30.", "Actually it is open until half past seven.", "更正：前台19:30关门。"),
+        ),
+        (EMOJI, ("Never use emojis, please.", "I don't want emojis in your messages.", "不要表情符号！请注意。")),
+    ],
+    ids=["a value", "a topic of answers"],
+)
+def test_other_words_for_one_thing_are_one_claim(fields: dict[str, Any], wordings: tuple[str, ...]) -> None:
+    assert claims_of(*((text, fields) for text in wordings)) == 1
 
 
-def test_wordings_nobody_tuned_for_mostly_become_one() -> None:
-    found = [claims_of(facts) for facts in LATER]
-    assert sum(count <= MOST_CLAIMS for count in found) >= len(found) / 2
-    assert sum(found) <= 7 * len(found)
+def test_kinds_of_one_family_are_one_claim() -> None:
+    assert claims_of(("Keep it short.", DESK), ("Short, please.", DESK | {"kind": "preference"})) == 1
 
 
-def test_kinds_of_one_family_merge_alike() -> None:
-    assert claims_of(SETS[0], kind="correction") == claims_of(SETS[0], kind="preference") == 5
-
-
-@pytest.mark.parametrize("pair", [*DIFFERENT, *FRESH_DIFFERENT], ids=lambda pair: pair.one)
-def test_claims_that_differ_are_two(pair: Pair) -> None:
-    with memory_store() as store, Ledger.open(":memory:", store, TENANT, AGENT) as ledger:
-        ledger.absorb(artifact(store, "s1", [pair.one.ljust(8, "。")]), artifact(store, "s2", [pair.other]))
-        assert ledger.components() == 2, pair.why
-
-
-@given(st.sampled_from([wording for facts in (*SETS, *FRESH) for fact in facts.facts for wording in fact]), st.data())
-def test_likeness_is_symmetric_and_holds_of_itself(text: str, data: st.DataObject) -> None:
-    other = data.draw(st.text(min_size=1, max_size=60) | st.just(text[::-1]) | st.just(text + " please"))
-    one, two = claim_features(text), claim_features(other)
-    assert alike(one, one)
-    assert alike(one, two) == alike(two, one)
+@pytest.mark.parametrize(
+    ("base", "change"),
+    [
+        ("desk", {"value": "18:00"}),
+        ("desk", {"polarity": "negative"}),
+        ("desk", {"kind": "policy"}),
+        ("desk", {"slot": ("lift", "correction:lift", "many")}),
+        ("desk", {"value": None}),
+        ("emoji", {"polarity": "positive"}),
+        ("note", {}),
+    ],
+    ids=["value", "sign", "family", "thing", "no value", "sign of a topic", "own words"],
+)
+def test_claims_that_differ_are_two(base: str, change: dict[str, Any]) -> None:
+    fields = BASES[base]
+    assert claims_of(("What the one says.", fields), ("What another says.", fields | change)) == 2
 
 
 @given(st.text(max_size=280))
 def test_any_text_can_be_taken_apart(text: str) -> None:
-    assert alike(claim_features(text), claim_features(text))
+    assert claim_features(text) == claim_features(text)
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def assigned(store: Store) -> set[int]:
 
 
 def ended(kind: Kind) -> CanaryDecision:
-    return CanaryDecision(kind=kind, reasons=("obeyed_rate is worse (p = 0.001)",), tests=())
+    return CanaryDecision(kind=kind, reasons=("obeyed_rate is worse (p = 0.001)",))
 
 
 def test_sessions_are_shared_out_while_the_canary_runs(store: Store, approvals: Approvals) -> None:

@@ -21,7 +21,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.objects.file import FileObjects
 from ctxsteward.store.objects.port import ObjectStore, Patience
-from ctxsteward.store.replication.drain import Timing
+from ctxsteward.store.replication.breaker import Timing
 
 from .buckets import Mirror, bucket
 from .points import Points

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,10 +16,12 @@ from ctxsteward.schemas.errors import Damaged, ObjectMissing, OutcomeUnknown, Un
 from ctxsteward.store.crypto.hash_chain import Chain, Link
 from ctxsteward.store.crypto.keyring import AddressKey
 from ctxsteward.store.names import numbered
+from ctxsteward.store.objects.file import FileObjects
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import ObjectInfo, PutOutcome, put_once
 
 from ..doubles import holding, simulated_patience, stored
+from ..objects.crash_disk import Killed, RecordingDisk
 
 KEY = AddressKey(b"k" * 32)
 FOLDER = "profiles/acme/support/versions"
@@ -139,6 +143,31 @@ def test_a_witness_that_cannot_note_does_not_fail_a_commit() -> None:
             raise StoreError("the journal is busy")
 
     assert chain(MemoryObjects(), witness=Busy()).append(None, {}).number == 1
+
+
+def test_a_link_that_a_witness_has_seen_outlives_a_power_cut(tmp_path: Path) -> None:
+    """Its writer was killed at one of its calls, and may have left a name that is not durable. A reader finds it."""
+    states, point, is_killed = 0, 0, True
+    while is_killed:
+        point += 1
+        base = tmp_path / str(point)
+        base.mkdir()
+        disk = RecordingDisk(base, kill_before=point)
+        try:
+            chain(FileObjects(base / "store", disk=disk)).append(None, {})
+            is_killed = False
+        except Killed:
+            pass
+        disk.revive()
+        if chain(FileObjects(base / "store", disk=disk), witness=Seen()).last_number():
+            disk.note("seen")
+        for crash in disk.crashes():
+            if "seen" in crash.noted:
+                with TemporaryDirectory() as folder:
+                    crash.lay_out(Path(folder))
+                    assert (point, chain(FileObjects(Path(folder) / "store")).last_number()) == (point, 1)
+                states += 1
+    assert states > 3
 
 
 # -- races that are no damage ------------------------------------------------------------------------------

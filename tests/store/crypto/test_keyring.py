@@ -15,6 +15,7 @@ import pytest
 
 from ctxsteward.schemas import ContextError, InputError, StoreError
 from ctxsteward.schemas.errors import Damaged
+from ctxsteward.store.crypto import keyring
 from ctxsteward.store.crypto.keyring import (
     AddressKey,
     Keys,
@@ -78,6 +79,17 @@ def test_keys_of_tenants_and_purposes_all_differ() -> None:
         found = [ring.address_key(tenant) for tenant in tenants]
         found += [AddressKey(ring.seal_key(tenant).secret) for tenant in tenants]
         assert len(set(found)) == 2 * len(tenants)
+
+
+@pytest.mark.parametrize("make", [lambda: MasterKeys(b"m" * 32), memory_keys], ids=["master", "stored"])
+def test_keys_of_any_number_of_tenants_take_a_bounded_room(
+    make: Callable[[], Keys], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyring, "KEYS_IN_MEMORY", 8)
+    ring = make()
+    first = {n: (ring.address_key(f"t{n}"), ring.seal_key(f"t{n}")) for n in range(50)}
+    assert {n: (ring.address_key(f"t{n}"), ring.seal_key(f"t{n}")) for n in range(50)} == first
+    assert [name for name, value in vars(ring).items() if isinstance(value, dict) and len(value) > 8] == []
 
 
 def test_master_keys_are_the_same_on_every_machine_that_has_the_secret() -> None:

@@ -17,10 +17,12 @@ from ctxsteward.envelope.recall.model_tools import resolve_reference
 from ctxsteward.envelope.testing import FirstLine
 from ctxsteward.schemas import ContextError, Erased, InputError, StoreError
 from ctxsteward.store.crypto.keyring import subject_of
+from ctxsteward.store.crypto.vault import derived_subject
 from ctxsteward.store.erasure.forget import Deletion, Erasure, apply_tombstones, forget
 from ctxsteward.store.erasure.steps import Lineage
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.replication.segment_log import SessionLog
 
 from ..doubles import copied_store
 from ..profiles.agreed import agreed
@@ -444,6 +446,37 @@ def test_what_one_machine_forgets_another_erases_from_its_own_journal() -> None:
         for store in (one, two):
             session = store.session("s-1", tenant="acme", counter=CHARS)
             builder().build(session)
+
+
+def test_a_principal_is_forgotten_on_a_machine_that_has_not_heard_of_a_forgotten_session() -> None:
+    with two_machines() as (one, two):
+        fill(one, turns=3)
+        assert one.flush(30)
+        forget(two, tenant="acme", session="s-2", **TOLD)
+
+        done = forget(one, tenant="acme", principal="ann", **TOLD)
+
+        assert one.journal.length(SessionKey("acme", "s-2")) == 0
+        for name in (*done.sessions, *one.journal.sessions("acme")):
+            assert not any(word in rows(one, name) for word in (*ANN, *NOTE)), name
+
+
+def test_what_another_machine_derives_after_an_erasure_that_was_cut_off_is_drained_without_the_words() -> None:
+    """The erasure has destroyed keys and redacted nothing; the machine that writes has not heard of it."""
+    with two_machines() as (one, two):
+        fill(one, turns=3)
+        assert one.flush(30)
+        session = one.session("s-2", tenant="acme", counter=CHARS)
+        for subject in (subject_of("s-2", "ann"), derived_subject("s-2")):
+            two.vault("acme").destroy_key(subject, **TOLD)
+            one.vault("acme").forget_secret(one.vault("acme").subject_address(subject))  # as after a restart
+        session.note("plan", f"{NOTE[0]} {ANN[0]}")
+
+        assert one.flush(30)
+
+        log = SessionLog(two.objects, two.keys, two.fresh_vault("acme"), SessionKey("acme", "s-2"))
+        stored = "".join(repr(part) for _, part in log.entries())
+        assert not any(word in stored for word in (*ANN, *NOTE))
 
 
 def test_a_principal_s_sessions_that_only_the_object_store_has_are_forgotten_too() -> None:

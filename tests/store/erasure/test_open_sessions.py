@@ -16,6 +16,7 @@ from ctxsteward.envelope.recall.model_tools import answer_search
 from ctxsteward.schemas import ContextError, Erased
 from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.erasures import Deletion, erasures
+from ctxsteward.store.maintenance.fsck import fsck
 
 from .scenes import ANN, BOB, CHARS, NOTE, OWN, TOLD, builder, say
 
@@ -95,6 +96,30 @@ def test_no_reading_of_an_open_session_says_what_was_forgotten_elsewhere(
         assert word not in after
         assert json.dumps(word)[1:-1] not in after
     assert after.startswith("Erased") is ("session" in what or reading in ("resolve", "one", "tool output"))
+
+
+@pytest.mark.parametrize("what", [{"session": "s-1"}, {"principal": "ann"}], ids=["session", "principal"])
+@pytest.mark.parametrize("of_fork", [False, True], ids=["session", "fork"])
+def test_an_erasure_in_the_midst_of_a_build_leaves_no_manifest_of_what_was_forgotten(
+    here: tuple[Store, Session], what: dict[str, str], of_fork: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, session = here
+    session = session.fork(at=20) if of_fork else session
+    real, keep = store.journal, store.journal.put_manifest
+
+    def forgotten_meanwhile(*manifest: Any, **more: Any) -> None:
+        monkeypatch.setattr(real, "put_manifest", keep)
+        in_another_store(store, what)
+        keep(*manifest, **more)
+
+    monkeypatch.setattr(real, "put_manifest", forgotten_meanwhile)
+    sent = said(lambda: builder().build(session).render("openai-chat"))
+
+    assert sent.startswith("Erased") is ("session" in what)
+    assert not [word for word in ANN + NOTE if word in sent]
+    assert fsck(store, tenant="acme", read_data=True).damage == ()
+    left = [] if "session" in what else ["s-1"]
+    assert [name for name in store.sessions(tenant="acme") if name == "s-1"] == left
 
 
 def test_what_another_process_has_forgotten_is_erased_here_at_the_next_reading(here: tuple[Store, Session]) -> None:

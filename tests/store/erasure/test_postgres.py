@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from ctxsteward.envelope import Store, open_store
+from ctxsteward.envelope.cards import cards_of
 from ctxsteward.schemas import Erased
 from ctxsteward.store import MasterKeys
 from ctxsteward.store.erasure.forget import forget
@@ -51,7 +52,7 @@ def test_what_is_forgotten_is_gone_to_the_last_byte_and_on_every_machine(
 ) -> None:
     one, two = stores
     fill(one, turns=2)
-    assert one.cards().flush(60)
+    cards_of(one.session("s-1", tenant="acme", counter=CHARS))
     open_there = two.session("s-1", tenant="acme", counter=CHARS)
     say(open_there, "ann", ANN, 3)
     builder().build(open_there)

@@ -23,7 +23,6 @@ from subprocess import PIPE
 from typing import Any
 
 from ctxsteward.envelope import Profile, open_store
-from ctxsteward.envelope.cards.index import SqliteCards
 from ctxsteward.envelope.layout.rows import random_nonce
 from ctxsteward.envelope.store import Store
 from ctxsteward.schemas import ContextError
@@ -34,7 +33,6 @@ from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.profiles.versions import WriterLease
 from ctxsteward.store.replication.drain import Drainer
-from ctxsteward.store.sqlite_file import one_transaction
 
 from ..profiles.agreed import agreed
 
@@ -133,19 +131,15 @@ def behind_python_checked(folder: Path) -> Any:
 
 def in_the_midst_checked(folder: Path) -> Any:
     """The thread that forks is within a transaction itself: it cannot be closed."""
-    cards, ledger = SqliteCards(folder / "cards.sqlite"), LedgerDatabase(folder / "ledger.sqlite", "test")
+    ledger = LedgerDatabase(folder / "ledger.sqlite", "test")
     answers = []
     with ledger.writing():
         ledger.run("INSERT INTO about VALUES ('first', '1')")
         answers.append(answer_of(lambda: ledger.noted("first")))
         answers.append(answer_of(lambda: LedgerDatabase(folder / "ledger.sqlite", "test").noted("first")))
-        answers.append(answer_of(lambda: [session.session for session in cards.sessions()]))
         ledger.run("INSERT INTO about VALUES ('second', '2')")
-    with cards._file.lock, one_transaction(cards._db):
-        answers.append(answer_of(cards.sessions))
     answers.append(ledger.noted("second"))
     answers.append(answer_of(lambda: ledger.noted("second")))
-    cards.close()
     ledger.close()
     return answers
 
@@ -240,19 +234,17 @@ def a_fork_held_up_checked(folder: Path) -> Any:
 # -- made anew ---------------------------------------------------------------------------------------------
 
 
-def a_ledger_and_cards_checked(folder: Path) -> Any:
-    ledger, cards = LedgerDatabase(folder / "ledger.sqlite", "test"), SqliteCards(folder / "cards.sqlite")
+def a_ledger_checked(folder: Path) -> Any:
+    ledger = LedgerDatabase(folder / "ledger.sqlite", "test")
     ledger.run("INSERT INTO about VALUES ('parent', '1')")
 
     def noted() -> object:
         ledger.run("INSERT OR REPLACE INTO about VALUES ('child', '2')")
-        cards.erase("t", "s", [1])
         return [ledger.noted("parent"), ledger.noted("child")]
 
     answers = [answer_of(noted), answer_of(noted)]
-    answers += [ledger.noted("child"), [tuple(row.erased) for row in cards.sessions("t")]]
+    answers.append(ledger.noted("child"))
     ledger.close()
-    cards.close()
     return answers
 
 
@@ -310,7 +302,6 @@ def held_locks_checked(folder: Path) -> Any:
         ready.wait(LIMIT_SECONDS)
 
         def work() -> object:
-            store.cards()
             store.session("s").append(user("b"), id="b")
             return [store.flush(LIMIT_SECONDS), ids(store)]
 
@@ -346,17 +337,16 @@ def a_waiting_reader_checked(folder: Path) -> Any:
 
 
 def a_child_s_own_threads_checked(folder: Path) -> Any:
-    """What a child writes by an inherited session is carded and drained by the child: its parent may be gone."""
+    """What a child writes by an inherited session is drained by the child: its parent may be gone."""
     with open_store(f"file:{folder}/store", journal=folder / "journal") as store:
-        cards = store.cards()
         session = store.session("s")
         session.append(user("first things first"), id="a")
         store.flush(LIMIT_SECONDS)
 
         def work() -> object:
             session.append(user("a second thing"), id="b")
-            done = cards.flush(LIMIT_SECONDS), store.flush(LIMIT_SECONDS)
-            return [*done, [card.ref for card in cards.of(session)], sorted(t.name for t in threading.enumerate())]
+            done = store.flush(LIMIT_SECONDS)
+            return [done, sorted(t.name for t in threading.enumerate())]
 
         return answer_of(work)
 

@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 
 def opened(folder: Path, number: int) -> Store:
-    """Every other store is drained into another folder; both keep cards, so each has threads of its own."""
+    """Every other store is drained into another folder; it has a thread of its own."""
     if number % 2:
         return open_store(f"file:{folder}/store")
     return open_store(f"file:{folder}/store", journal=folder / "journal")
@@ -48,7 +48,6 @@ class Round:
         self.folder, self.number, self._pipe = folder, number, pipe
         self.random = random.Random(number)
         self.store = opened(folder, number)
-        self.store.cards()
         self.shared = self.store.session(SHARED)
         self.append(self.shared, "first", TURNS)
 

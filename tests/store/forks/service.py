@@ -20,9 +20,8 @@ App = Callable[[dict[str, Any], Callable[..., object]], Iterable[bytes]]
 
 
 def made(folder: str) -> App:
-    """The application over a store in this folder that is drained, carded and being written to already."""
+    """The application over a store in this folder that is drained and being written to already."""
     store = open_store(f"file:{folder}/store", journal=Path(folder) / "journal")
-    store.cards()
     builder = EnvelopeBuilder(model="gpt-4o")
     master = store.session("master")
 

@@ -231,6 +231,32 @@ def test_manifests_are_dropped_by_session(journal: Journal) -> None:
     assert journal.manifests(KEY) == [Manifest("as", "anew")]
 
 
+def test_a_manifest_built_on_records_that_were_replaced_since_is_refused(journal: Journal) -> None:
+    with pytest.raises(Conflict):
+        journal.put_manifest(KEY, "aa", "{}", generation=1)
+    journal.append(KEY, 0, [note("a"), note("b")])
+    journal.put_manifest(KEY, "aa", "{}", generation=0)
+    journal.put_manifest(KEY, "aa", "again", generation=0)
+    journal.truncate(KEY, 0)
+    with pytest.raises(Conflict):
+        journal.put_manifest(KEY, "bb", "{}", generation=0)
+    journal.put_manifest(KEY, "cc", "{}", generation=1)
+    assert [manifest.address for manifest in journal.manifests(KEY)] == ["aa", "cc"]
+    assert (journal.generation(KEY), journal.length(KEY)) == (1, 0)
+
+
+def test_manifests_are_replaced_at_once_and_none_in_an_empty_log(journal: Journal) -> None:
+    changed = [Manifest("aa", "changed"), Manifest("cc", "{}")]
+    journal.append(KEY, 0, [note("a")])
+    journal.put_manifest(KEY, "aa", "{}")
+    journal.put_manifest(KEY, "bb", "{}")
+    journal.drop_manifests(KEY, changed)
+    assert (journal.manifests(KEY), journal.generation(KEY)) == (changed, 1)
+    journal.truncate(KEY, 0)
+    journal.drop_manifests(KEY, changed)
+    assert journal.manifests(KEY) == []
+
+
 # -- beside the logs ---------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope import Store, open_store
-from ctxsteward.envelope.cards.index import SqliteCards
 from ctxsteward.envelope.testing import CharTokenizer
 from ctxsteward.envelope.tokens.tokenizer import Counter
 from ctxsteward.schemas import Erased, InputError, StoreError
@@ -150,19 +149,10 @@ def test_nothing_is_acknowledged_under_a_key_that_is_gone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("lose", [removed, replaced, emptied])
-def test_cards_and_ledgers_are_not_written_into_files_that_are_gone(
-    tmp_path: Path, lose: Callable[[Path], None]
-) -> None:
-    with (
-        closing(SqliteCards(tmp_path / "cards")) as cards,
-        closing(LedgerDatabase(tmp_path / "ledger", "tests")) as ledger,
-    ):
-        cards.put([], [("acme", "s", 1)])
+def test_a_ledger_is_not_written_into_a_file_that_is_gone(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+    with closing(LedgerDatabase(tmp_path / "ledger", "tests")) as ledger:
         ledger.run("INSERT INTO about VALUES ('x', '1')")
-        lose(tmp_path / "cards")
         lose(tmp_path / "ledger")
-        with pytest.raises(StoreError):
-            cards.put([], [("acme", "s", 2)])
         with pytest.raises(StoreError), ledger.writing():
             ledger.run("INSERT INTO about VALUES ('y', '2')")
 

@@ -21,6 +21,7 @@ from ctxsteward.store.journal.database import LAYOUT_VERSION
 from ctxsteward.store.journal.port import DrainMark, JournalRecord, SessionKey, WaitingLog
 from ctxsteward.store.journal.sqlite import FileJournal
 
+from ...simulation.disk import SqliteDisk
 from .journals import KEY, OTHER, in_threads, message, note
 
 CANARY = "canary-5e1f"
@@ -242,6 +243,23 @@ def disk_of(bytes_left: int, path: Path) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_scrubbed_is_not_there_again_after_a_power_cut(tmp_path: Path, seed: int) -> None:
+    is_dead = False
+    disk = SqliteDisk(tmp_path, lambda what: "dead" if is_dead else "")
+    try:
+        journal = FileJournal(tmp_path)
+        journal.append(KEY, 0, [note(CANARY)])
+        journal.truncate(KEY, 0)
+        journal.scrub()
+        is_dead = True
+        journal.close()
+        disk.cut_power(random.Random(seed))
+    finally:
+        disk.remove()
+    assert traces(tmp_path) == []
 
 
 def test_a_full_disk_refuses_an_append_and_loses_nothing(journal: FileJournal, tmp_path: Path) -> None:

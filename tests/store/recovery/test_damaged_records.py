@@ -252,6 +252,49 @@ def test_a_fork_that_no_longer_says_of_what_does_not_open(tmp_path: Path, way: s
         opened(store, "fork")
 
 
+def forked(tmp_path: Path) -> int:
+    """Two forks, of which one has a message of its own; returns how many records they share with their parent."""
+    with session_at(tmp_path) as (_, session):
+        for text in ("first", "second"):
+            session.append(user(text))
+            session.append(reply(f"to the {text}"))
+        session.note("plan", "behind the second")
+        session.fork(id="fork").append(user("said in the fork"))
+        bare = session.fork(id="bare")
+        session.append(user("said in the parent"))
+        assert (bare.origins()[0].position, bare.origins()[0].ordinal) == (7, 4)
+        return 7
+
+
+def check_forks(root: Path) -> None:
+    with store_at(root) as store:
+        for name, words in ("fork", ["said in the fork", "said later"]), ("bare", ["said later"]):
+            fork = opened(store, name)
+            assert fork.append(user("said later")).ordinal == 4 + len(words)
+            window = {entry.ordinal: entry for group in fork.state.groups for entry in group.entries}
+            assert list(window) == list(range(1, 5 + len(words)))
+            assert [entry.message.text for ordinal, entry in window.items() if ordinal > 4] == words
+            assert fork.resolve(f"§{4 + len(words)}").text == "said later"
+
+
+@pytest.mark.parametrize("way", [*SPOILS, *WORDS])
+def test_whatever_is_damaged_in_the_part_that_a_fork_shares_it_gives_no_ordinal_twice(tmp_path: Path, way: str) -> None:
+    shared = forked(tmp_path / "whole")
+    for position in range(2, shared if way in SPOILS else shared - 1):  # the note behind the messages has no words
+        root = tmp_path / str(position)
+        shutil.copytree(tmp_path / "whole", root)
+        spoil(root, position, (SPOILS | WORDS)[way])
+        check_forks(root)
+
+
+@pytest.mark.parametrize("kept", range(2, 8))
+def test_a_fork_whose_parent_is_only_partly_here_gives_no_ordinal_twice(tmp_path: Path, kept: int) -> None:
+    forked(tmp_path)
+    with store_at(tmp_path) as store:
+        store.journal.truncate(SessionKey("default", "s"), kept)
+    check_forks(tmp_path)
+
+
 # -- originals ---------------------------------------------------------------------------------------------
 
 OPENAI: list[Wire] = [

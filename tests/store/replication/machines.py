@@ -20,7 +20,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Journal, SessionKey
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import Patience
-from ctxsteward.store.replication.drain import Timing
+from ctxsteward.store.replication.breaker import Timing
 from ctxsteward.store.replication.write_behind import WriteBehind
 
 KEYS = MasterKeys(b"m" * 32)

@@ -22,7 +22,7 @@ from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.journal.port import Manifest, SessionKey
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.objects.port import Patience
-from ctxsteward.store.replication.drain import Breaker, Timing
+from ctxsteward.store.replication.breaker import Breaker, Timing
 from ctxsteward.store.replication.segment_log import SEGMENT_BYTES
 
 from ..doubles import HookedObjects

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 
 import pytest
 
-from ctxsteward.envelope import Budgets, EnvelopeBuilder, rebuild
+from ctxsteward.envelope import Budgets, EnvelopeBuilder, rebuild, verify_seal
 from ctxsteward.envelope.history.session import Session
 from ctxsteward.envelope.store import Store
 from ctxsteward.envelope.testing import FirstLine
-from ctxsteward.evals.suites.kit.faulty_objects import PASS, Crashed, StoreFault
-from ctxsteward.schemas import StoreError
-from ctxsteward.schemas.errors import Damaged
-from ctxsteward.store.crypto.keyring import MasterKeys
-from ctxsteward.store.erasure.forget import forget
+from ctxsteward.evals.suites.kit.faulty_objects import PASS, Crashed, Method, StoreFault
+from ctxsteward.schemas import Erased, StoreError, StoreUnavailable
+from ctxsteward.schemas.errors import Damaged, ObjectMissing
+from ctxsteward.store.crypto.keyring import MasterKeys, subject_of
+from ctxsteward.store.crypto.vault import derived_subject
+from ctxsteward.store.erasure.forget import apply_tombstones, forget
 from ctxsteward.store.journal.memory import MemoryJournal
-from ctxsteward.store.journal.port import Adoption, DrainMark, SessionKey
+from ctxsteward.store.journal.port import Adoption, DrainMark, JournalRecord, SessionKey
+from ctxsteward.store.maintenance.fsck import fsck
+from ctxsteward.store.replication.report_objects import read_report
+from ctxsteward.store.replication.segment_log import SessionLog
 
-from .machines import TENANT, World, drain, said, user
+from .machines import KEYS, TENANT, World, drain, said, user
 
 S = SessionKey(TENANT, "s")
 
@@ -232,15 +237,20 @@ class ForkedAtTheLastMoment(MemoryJournal):
     """A journal in which something happens just before records of another machine are put in."""
 
     before_adopting: Callable[[], object] | None = None
+    dies = False
+    """Whether the process dies once they are in."""
 
     def adopt(self, key: SessionKey, adoption: Adoption) -> None:
         act, self.before_adopting = self.before_adopting, None
         if act is not None:
             act()
         super().adopt(key, adoption)
+        if act is not None and self.dies:
+            raise Crashed("a")
 
 
-def test_a_fork_made_while_its_turns_move_goes_with_them(world: World) -> None:
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_fork_made_while_its_turns_move_goes_with_them(world: World, dies: bool) -> None:
     journal = ForkedAtTheLastMoment(drains=True, draw_id=lambda: "a" * 8)
     world.journals["a"] = journal
     a = world.machine("a")
@@ -251,7 +261,10 @@ def test_a_fork_made_while_its_turns_move_goes_with_them(world: World) -> None:
     world.machine("b").session("s").append(user("at b"))
     drain(world.machine("b"))
     journal.before_adopting = lambda: live.fork(id="child").append(user("in the child"))
-    drain(a)
+    journal.dies = dies
+    with pytest.raises(Crashed) if dies else nullcontext():
+        drain(a)
+    a = world.machine("a")
     assert journal.sessions(TENANT) == ["child", "s", "s-fork-e1-3"]
     assert texts(a.at(TENANT, "child")) == ["shared", "late", "in the child"]
     drain(a)
@@ -277,6 +290,306 @@ def test_what_was_forgotten_on_another_machine_goes_here_with_the_next_reading(w
     assert [note.principal for note in a.journal.forgotten(TENANT, "s")] == ["ann"]
 
 
+def decrypted(world: World) -> str:
+    """Everything in chains and reports that a key still opens."""
+    fresh, texts = world.fresh(), []
+    for session in fresh.journal.sessions(TENANT):
+        log = SessionLog(fresh.objects, KEYS, fresh.vault(TENANT), SessionKey(TENANT, session))
+        texts += [repr(part) for _, part in log.entries()]
+    for info in fresh.objects.list("reports/"):
+        with suppress(Erased, ObjectMissing):
+            texts.append(str(read_report(fresh.objects, fresh.vault(TENANT), info.key.rpartition("/")[2])))
+    return "".join(texts)
+
+
+def talk(session: Session) -> None:
+    for number in range(6):
+        for name in ("ann", "bob"):
+            session.append(user(f"{name.upper()}{number}00X is the ticket of which I speak"), principal=name)
+
+
+REQUEST = {"who": "dpo", "why": "request 7", "when": "2026-11-22"}
+
+
+def test_words_that_were_forgotten_elsewhere_are_not_drained_in_what_was_derived_from_them_before(world: World) -> None:
+    a = world.machine("a")
+    talk(a.session("s"))
+    drain(a)
+    world.cut("a")
+    assert "ANN100X" in str(builder().build(a.session("s")).reports)
+    forget(world.machine("b"), tenant=TENANT, principal="ann", **REQUEST)
+    world.cut("a", up=True)
+    world.clock.seconds += 60
+    a.write_behind.readable(S)  # notes that she was forgotten
+    a.session("s").append(user("later"))
+    drain(a)
+    world.settle()
+    assert "BOB" in decrypted(world)
+    assert "ANN" not in decrypted(world)
+
+
+@pytest.mark.parametrize("is_fork", [False, True], ids=["session", "fork"])
+def test_an_erasure_drains_nothing_derived_from_words_whose_erasure_was_cut_off_elsewhere(
+    world: World, is_fork: bool
+) -> None:
+    """The other machine has destroyed keys and redacted nothing yet."""
+    a, b = world.machine("a"), world.machine("b")
+    talk(a.session("s"))
+    session = a.session("s").fork(id="fork") if is_fork else a.session("s")
+    assert "BOB100X" in str(builder().build(session).reports)
+    drain(a)
+    for subject in (subject_of("s", "bob"), subject_of(session.id, "bob"), derived_subject(session.id)):
+        b.vault(TENANT).destroy_key(subject, **REQUEST)
+    forget(a, tenant=TENANT, principal="ann", **REQUEST)
+    world.settle()
+    for name in "ab":
+        apply_tombstones(world.machine(name), TENANT, thorough=True)
+    world.settle()
+    assert "ANN" not in decrypted(world)
+    assert "BOB" not in decrypted(world)
+    assert texts(world.fresh().at(TENANT, session.id)) == ["[erased]"] * 12
+
+
+class ForgottenBehindTheReading(MemoryJournal):
+    """A journal in which something happens once records that wait were read."""
+
+    behind: Callable[[], object] | None = None
+
+    def read(self, key: SessionKey, start: int, stop: int | None = None) -> list[JournalRecord]:
+        records = super().read(key, start, stop)
+        if self.behind is not None and any(record.kind == "compaction" for record in records):
+            act, self.behind = self.behind, None
+            act()
+        return records
+
+
+def test_what_is_forgotten_behind_the_reading_of_what_is_drained_is_not_drained(world: World) -> None:
+    """By another process of the same host: it redacts the journal, and this one has read the records before."""
+    journal = ForgottenBehindTheReading(drains=True, draw_id=lambda: "a" * 8)
+    world.journals["a"] = journal
+    a = world.machine("a")
+    talk(a.session("s"))
+    drain(a)
+    assert "ANN100X" in str(builder().build(a.session("s")).reports)
+    other = world.machine("a")
+    journal.behind = lambda: forget(other, tenant=TENANT, principal="ann", **REQUEST)
+    drain(a)
+    world.settle()
+    assert journal.behind is None
+    assert "BOB" in decrypted(world)
+    assert "ANN" not in decrypted(world)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_hearing_of_an_erasure_that_was_cut_off_is_finished_by_the_drainer(
+    world: World, restarts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = world.machine("a"), world.machine("b")
+    talk(a.session("s"))
+    a.session("s").fork(id="branch").append(user("from ann in the branch"), principal="ann")
+    drain(a)
+    folder, listed = a.vault(TENANT).subject_address("branch"), world.wires["b"].list
+    with monkeypatch.context() as stale:
+        stale.setattr(
+            world.wires["b"],
+            "list",
+            lambda prefix, **more: (info for info in listed(prefix, **more) if folder not in info.key),
+        )
+        forget(b, tenant=TENANT, principal="ann", **REQUEST)
+    delete, lost = world.wires["a"].delete, [a.vault(TENANT).subject_address(derived_subject("branch"))]
+
+    def without_answer(key: str) -> None:
+        delete(key)
+        if lost and lost[0] in key:
+            lost.clear()
+            raise StoreUnavailable("no answer")
+
+    monkeypatch.setattr(world.wires["a"], "delete", without_answer)
+    with pytest.raises(StoreUnavailable):
+        apply_tombstones(a, TENANT, thorough=True)
+    assert lost == []
+    if restarts:
+        a = world.machine("a")
+    world.clock.seconds += 60
+    drain(a)
+    fresh = world.fresh()
+    assert {name: len(fresh.at(TENANT, name)) for name in fresh.journal.sessions(TENANT)} == {"s": 12, "branch": 13}
+
+
+@pytest.mark.parametrize("speakers", ["ab", "b"])
+@pytest.mark.parametrize("at", ["the link of a", "the first tombstone of b"])
+def test_records_whose_key_an_erasure_destroys_while_they_are_drained_are_drained_again(
+    world: World, at: str, speakers: str
+) -> None:
+    """Both machines have begun a session of this name, so the one that erases has not read what the other drains."""
+    a, b = world.machine("a"), world.machine("b")
+    for name in "ab":
+        world.cut(name)
+        session = world.machine(name).session("s")
+        session.append(user(f"at {name}"))
+        if name in speakers:
+            session.append(user(f"ann at {name}"), principal="ann")
+        world.cut(name, up=True)
+    world.clock.seconds += 60
+    meanwhile = [lambda: forget(b, tenant=TENANT, principal="ann", **REQUEST)]
+    where, what = ("a", "/log/") if at == "the link of a" else ("b", "tombstones/")
+
+    def plan(method: Method, key: str) -> StoreFault:
+        if method == "put" and what in key and meanwhile:
+            meanwhile.pop()()
+        return PASS
+
+    if where == "b":
+        meanwhile = [lambda: drain(a)]
+    world.networks[where].plan = plan
+    drain(a) if where == "a" else forget(b, tenant=TENANT, principal="ann", **REQUEST)
+    assert meanwhile == []
+    world.networks[where].plan = lambda method, key: PASS
+    if where == "b":
+        apply_tombstones(a, TENANT)
+    world.settle()
+    fresh = world.fresh()
+    stood = [texts(fresh.at(TENANT, name)) for name in fresh.journal.sessions(TENANT)]
+    assert sorted(text for one in stood for text in one) == ["[erased]"] * len(speakers) + ["at a", "at b"]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["before the erasure", "after the erasure"])
+def test_a_segment_that_landed_without_an_answer_is_written_anew_after_an_erasure(world: World, late: bool) -> None:
+    a = world.machine("a")
+    a.session("s").append(user("from ann"), principal="ann")
+    a.session("s").append(user("from bob"), principal="bob")
+    world.networks["a"].plan = lambda method, key: (
+        StoreFault("late" if late else "lost_reply", operations=500)
+        if method == "put" and "/log/" in key
+        else StoreFault("error_before")
+        if "/log/" in key
+        else PASS
+    )
+    drain(a)
+    assert world.journals["a"].drained(S) == DrainMark()
+    world.networks["a"].plan = lambda method, key: PASS
+    forget(world.machine("a"), tenant=TENANT, principal="ann", who="dpo", why="request 7", when="2026-11-22")
+    world.wires["a"].settle()
+    assert [info.key for info in world.objects.list("sessions/")] != [], "the segment landed"
+    world.settle()
+    assert texts(world.fresh().at(TENANT, "s")) == ["[erased]", "from bob"]
+
+
+def test_turns_that_were_forgotten_before_they_move_can_be_read_in_the_fork(world: World) -> None:
+    a = world.machine("a")
+    a.session("s").append(user("shared"))
+    drain(a)
+    world.cut("a")
+    a.session("s").append(user("from ann"), principal="ann")
+    world.machine("b").session("s").append(user("at b"))
+    drain(world.machine("b"))
+    world.cut("a", up=True)
+    world.clock.seconds += 60
+    forget(a, tenant=TENANT, principal="ann", who="dpo", why="request 7", when="2026-11-22")
+    world.settle()
+    assert texts(world.fresh().at(TENANT, "s-fork-e1-3")) == ["shared", "[erased]"]
+
+
+def test_a_session_is_forgotten_with_the_turns_that_have_moved_out_of_it_from_the_first_one_on(world: World) -> None:
+    for name in "ab":
+        world.machine(name)
+        world.cut(name)
+        world.machine(name).session("s").append(user(f"at {name}"))
+    for name in "ab":
+        world.cut(name, up=True)
+        world.clock.seconds += 60
+        drain(world.machine(name))
+    world.settle()
+    assert world.journals["b"].sessions(TENANT) == ["s", "s-fork-e0-0-bbbbbbbb"]
+    forget(world.machine("a"), tenant=TENANT, session="s", who="dpo", why="request 7", when="2026-11-22")
+    assert world.journals["a"].sessions(TENANT) == []
+    assert said(world.fresh()) == {}
+
+
+def test_a_fork_of_what_others_drained_keeps_its_parent_when_turns_of_the_same_place_move(world: World) -> None:
+    a, b = world.machine("a"), world.machine("b")
+    a.session("s").append(user("shared"))
+    drain(a)
+    world.cut("a")
+    a.session("s").append(user("alone at a"))
+    session = b.session("s")
+    session.append(user("at b"))
+    session.fork(id="branch").append(user("in the branch"))
+    drain(b)
+    world.cut("a", up=True)
+    world.clock.seconds += 60
+    assert texts(a.at(TENANT, "branch")) == ["shared", "at b", "in the branch"]
+    world.check({"shared": "s", "alone at a": "s", "at b": "s", "in the branch": "branch"})
+    assert texts(a.at(TENANT, "branch")) == ["shared", "at b", "in the branch"]
+
+
+@pytest.mark.parametrize("opening", [lambda b: b.session("branch"), lambda b: b.at(TENANT, "branch")])
+def test_a_fork_without_its_parents_records_waits_for_a_store_that_does_not_answer(
+    world: World, opening: Callable[[Store], Session]
+) -> None:
+    a = world.machine("a")
+    session = a.session("s")
+    session.append(user("shared"))
+    session.fork(id="branch").append(user("in the branch"))
+    drain(a)
+    b = world.machine("b")
+    b.write_behind.ownership.catch_up(SessionKey(TENANT, "branch"), claim="never")
+    assert b.journal.length(S) == 0, "its parent was not read in before the cut"
+    world.cut("b")
+    with pytest.raises(StoreUnavailable, match="'branch' is a fork of 's', whose records are not on this machine"):
+        opening(b)
+    world.cut("b", up=True)
+    world.clock.seconds += 60
+    assert texts(opening(b)) == ["shared", "in the branch"]
+
+
+def test_an_open_session_waits_for_the_parent_of_another_machine_s_fork_of_its_name(world: World) -> None:
+    a, b = world.machine("a"), world.machine("b")
+    world.cut("b")
+    live = b.session("branch")
+    live.append(user("at b"))
+    a.session("s").append(user("shared"))
+    a.session("s").fork(id="branch").append(user("in the branch"))
+    drain(a)
+    world.cut("b", up=True)
+    world.clock.seconds += 60
+    drain(b)
+    world.cut("b")
+    with pytest.raises(StoreUnavailable, match="session 's' is not on this machine"):
+        live.append(user("later at b"))
+    world.cut("b", up=True)
+    world.clock.seconds += 60
+    live.append(user("later at b"))
+    assert texts(live) == ["shared", "in the branch", "later at b"]
+
+
+@pytest.mark.parametrize("opening", [lambda b: b.session("branch"), lambda b: b.at(TENANT, "branch")])
+def test_a_fork_does_not_take_turns_that_wait_here_for_those_that_it_shares(
+    world: World, opening: Callable[[Store], Session]
+) -> None:
+    a, b = world.machine("a"), world.machine("b")
+    a.session("s").append(user("shared"))
+    drain(a)
+    b.at(TENANT, "s")
+    world.cut("b")
+    b.session("s").note("plan", "written here alone")
+    session = a.session("s")
+    session.append(user("at a"))
+    session.fork(id="branch")
+    drain(a)
+    world.cut("b", up=True)
+    world.clock.seconds += 60
+    b.write_behind.ownership.catch_up(SessionKey(TENANT, "branch"), claim="never")
+    world.cut("b")
+    with pytest.raises(StoreUnavailable, match="'branch' is a fork of 's', whose records are not on this machine"):
+        opening(b).append(user("in the branch"))
+    world.cut("b", up=True)
+    world.clock.seconds += 60
+    assert texts(opening(b)) == ["shared", "at a"]
+    assert world.machine("b").session("branch").append(user("in the branch")).ordinal == 3
+    world.check({"shared": "s", "at a": "s", "in the branch": "branch"})
+
+
 def test_compactions_manifests_and_forks_move_with_the_turns(world: World) -> None:
     a = world.machine("a")
     session = a.session("s")
@@ -299,8 +612,9 @@ def test_compactions_manifests_and_forks_move_with_the_turns(world: World) -> No
     fork = "s-fork-e1-10"
     again = rebuild(fresh, sent.address)
     assert "never to be rounded" in str(again.render("openai-chat"))
-    assert again.session == fork
     assert again.render("openai-chat") == sent.render("openai-chat")
+    assert again.document() | {"reports": []} == sent.document() | {"reports": []}
+    assert verify_seal(KEYS, sent.seal, again)
     assert fresh.compaction(sent.reports[0].id).report.losses == sent.reports[0].losses
     assert fresh.manifest(sent.address)["session"] == fork
     late = fresh.at(TENANT, child.id)
@@ -309,6 +623,31 @@ def test_compactions_manifests_and_forks_move_with_the_turns(world: World) -> No
     assert texts(late)[-2:] == ["turn 6: the total is 42 and it stays so", "a fork of the turns"]
     reopened = world.machine("a").session(fork)
     assert builder().build(reopened).render("openai-chat") == sent.render("openai-chat")
+
+
+def test_a_compaction_that_two_machines_made_alike_is_no_damage_in_the_fork(world: World) -> None:
+    a, b = world.machine("a"), world.machine("b")
+    a.session("s").append(user("shared"))
+    drain(a)
+    b.session("s")
+    reports = []
+    for name in "ab":
+        world.cut(name)
+        session = world.machine(name).session("s")
+        for n in range(12):
+            session.append(user(f"TICKET{n}00X is what we speak of"), id=f"m{n}")
+        reports += builder().build(session).reports
+    assert reports[0].id == reports[1].id
+    for name in "ab":
+        world.cut(name, up=True)
+    world.clock.seconds += 60
+    world.settle()
+    fresh = world.fresh()
+    sessions = fresh.journal.sessions(TENANT)
+    assert len(sessions) == 2
+    for store in (fresh, world.machine("a"), world.machine("b")):
+        assert fsck(store, tenant=TENANT, read_data=True).damage == ()
+        assert [len(store.at(TENANT, name).reports()) for name in sessions] == [1, 1]
 
 
 def test_a_commit_that_the_machine_did_not_live_to_note_is_found_again(world: World) -> None:

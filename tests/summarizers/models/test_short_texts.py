@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from ctxsteward.envelope import Session
-from ctxsteward.envelope.cards import CardMaker
-from ctxsteward.envelope.cards.maker import PhasePosition
+from ctxsteward.envelope.cards import SessionCards, cards_of
 from ctxsteward.envelope.cascade import handoff_of, resume
 from ctxsteward.envelope.cascade.continuity import opening_of
 from ctxsteward.envelope.testing import memory_store
-from ctxsteward.schemas import ChatReply, ChatRequest, Finding, ModelPrice, ModelUnavailable
-from ctxsteward.schemas.cards import ContextCard
+from ctxsteward.schemas import ChatReply, ChatRequest, ModelPrice, ModelUnavailable
 from ctxsteward.schemas.documents import HandoffSummary
 from ctxsteward.schemas.publish import validate
 from ctxsteward.schemas.summary import SourceMessage
-from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.summarizers.models import GovernedModel, ModelCardSummarizer, ModelHandoffWriter, SpendingLedger
 from ctxsteward.summarizers.models.prompts import PromptFolder
 
@@ -50,19 +46,11 @@ POINTED_AT = (
 )
 
 
-class Made(NamedTuple):
-    cards: list[ContextCard]
-    findings: list[Finding]
-
-
-def made(answer: Callable[[ChatRequest], ChatReply | str], **given: Any) -> tuple[Made, FakeModel]:
+def made(answer: Callable[[ChatRequest], ChatReply | str], **given: Any) -> tuple[SessionCards, FakeModel]:
     fake = FakeModel(answer)
     session = memory_store().session("s")
     session.append({"role": "user", "content": LONG})
-    maker = CardMaker(now=lambda: datetime(2026, 11, 24, tzinfo=UTC), summarize=ModelCardSummarizer(fake, **given))
-    findings: list[Finding] = []
-    cards, _ = maker.make(SessionKey("default", "s"), list(session.entries(1, 1)), PhasePosition(), {}, findings)
-    return Made(cards, findings), fake
+    return cards_of(session, ModelCardSummarizer(fake, **given)), fake
 
 
 def test_a_card_has_the_sentence_that_the_model_points_at() -> None:

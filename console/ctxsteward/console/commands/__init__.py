@@ -39,6 +39,14 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"..{module}", __package__), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=self.table, ctx=ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.table[name].short_help) for name in self.list_commands(ctx)])
@@ -76,6 +84,7 @@ STEWARD = {
     "review": LazyCommand("steward.review:review", "What waits for people, and why; one key to answer."),
     "rollback": LazyCommand("steward.promotion:rollback", "Bring an earlier version back."),
     "run": LazyCommand("steward.night:run", "Run one night over whatever transcripts are due."),
+    "show": LazyCommand("steward.versions:show", "What is in force, as YAML to edit and propose."),
     "status": LazyCommand("steward.status:status", "What is in force, the last nights, who is at it now."),
     "why": LazyCommand("steward.questions:why", "The spans that a record rests on, quoted."),
 }
@@ -87,13 +96,18 @@ COMMANDS = {
     ),
     "blame": LazyCommand("commands.blame:blame", "Name what in the prompt carries the words of a reply."),
     "build": LazyCommand("commands.replay:build", "Build the envelope for a transcript's next call."),
-    "cards": LazyCommand("commands.cards:cards", "Make context cards anew, list them, move them."),
+    "cards": LazyCommand("commands.cards:cards", "List context cards, make them again."),
     "completion": LazyCommand("cli:completion", "Print the tab-completion script of a shell."),
     "context": LazyCommand("commands.context:context", "Show what a cascade's phase would see; --grid: a session."),
+    "costs": LazyCommand("commands.costs:costs", "What each compaction cost and saved, as predicted and as it came."),
     "demo": LazyCommand("commands.demo:demo", "Tell the whole story on shipped data, offline."),
     "evals": LazyCommand("commands:evals", "Long-horizon suites held to gates; recall on your data."),
+    "export": LazyCommand(
+        "commands.export:export", "Write sessions, calls and approved lines in forms that other programs read."
+    ),
     "handoff": LazyCommand("commands.run:handoff", "Say where a session's work stands; begin a new one from it."),
-    "mcp": LazyCommand("commands.inspection:mcp", "Serve one session's tools over MCP (stdio)."),
+    "import": LazyCommand("commands.export:import_", "Read a session that `export session` wrote into a store."),
+    "mcp": LazyCommand("commands.inspection:mcp", "Serve tools that read sessions over MCP (stdio)."),
     "replay": LazyCommand("commands.replay:replay", "Build once for every model call, or rebuild a past envelope."),
     "report": LazyCommand("commands.inspection:report", "Show what compactions kept and lost."),
     "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),

@@ -30,11 +30,11 @@ WHO, WHY = "backfill", "the first version, of a profile file"
     "--profile",
     type=click.Path(),
     metavar="FILE",
-    help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
+    help="Profile (YAML) for a first version; later it must equal the one in force (see `steward propose`).",
 )
 @click.option("--as", "who", metavar="NAME", help="Author of a first version; default: your login name.")
-@click.option("--budget", "budgets", multiple=True, metavar="KEY=NUMBER", help="A field of Budgets; repeatable.")
-@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model whose tokens count.")
+@click.option("--budget", "budgets", multiple=True, metavar="KEY=NUMBER", help="Set a field of Budgets; repeatable.")
+@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model that counts tokens.")
 @common
 @click.pass_context
 def backfill(
@@ -48,10 +48,10 @@ def backfill(
     store: str,
     tenant: str,
 ) -> None:
-    """Write the current persona, policies, rails, surface and meta of every profile as versioned envelopes.
+    """Store the current persona, policies, rails, surface and meta of every profile as versioned envelopes.
 
-    Each snapshot is the envelope of a session that has said nothing yet. What is there already is not written again.
-    Exit code 1: a profile could not be snapshot; the others were.
+    Each snapshot is the envelope of an empty session. An existing snapshot is not written again. Exit code 1: at
+    least one profile could not be stored; the others were.
     """
     if not snapshot:
         raise click.UsageError("say what to write: --snapshot", ctx)

@@ -44,7 +44,7 @@ def suites_table(rows: Iterable[Mapping[str, Any]]) -> Table:
 @click.command("list")
 @json_option
 def list_suites(as_json: bool) -> None:
-    """List the suites with their figures and the shipped gates, and what those need that cannot be played here."""
+    """List the suites with their metrics and gates, and what a suite needs that is not installed here."""
     gates = shipped_gates()
     rows = [
         {
@@ -68,7 +68,7 @@ def list_suites(as_json: bool) -> None:
 @click.command("subjects")
 @json_option
 def list_subjects(as_json: bool) -> None:
-    """List the context strategies that suites can judge, and how to name one of your own."""
+    """List the context strategies that suites can evaluate, and how to name your own."""
     rows = described()
     if as_json:
         for name, about in rows:
@@ -124,16 +124,16 @@ def drafted_table(draft: SuiteDraft) -> Table:
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The suite (YAML); its conversations are written beside it.",
+    help="Suite file to write (YAML); conversations go to the same folder.",
 )
-@click.option("--name", metavar="NAME", help="Of the suite; default: from the file's.")
+@click.option("--name", metavar="NAME", help="Name of the suite; default: from the file name.")
 @click.option(
     "--max-messages",
     type=click.IntRange(10, 10_000),
     default=200,
     show_default=True,
     metavar="N",
-    help="Of a conversation; longer transcripts are cut before a user message.",
+    help="Most messages of a conversation; longer transcripts are cut before a user message.",
 )
 @click.option(
     "--min-turns",
@@ -141,7 +141,7 @@ def drafted_table(draft: SuiteDraft) -> Table:
     default=3,
     show_default=True,
     metavar="N",
-    help="User turns; shorter conversations are left out.",
+    help="Least user turns; shorter conversations are left out.",
 )
 @click.option(
     "--asks",
@@ -149,15 +149,15 @@ def drafted_table(draft: SuiteDraft) -> Table:
     default=5,
     show_default=True,
     metavar="N",
-    help="Of a conversation, at most.",
+    help="Most questions about one conversation.",
 )
 @click.option(
     "--redact/--no-redact",
     default=True,
     show_default=True,
-    help="Take secrets, mail addresses, numbers of phones, cards and ids out. Names are not found.",
+    help="Remove secrets, mail addresses, and phone, card and id numbers. Names are not recognized.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace files that are there.")
+@click.option("--overwrite", is_flag=True, help="Replace existing files.")
 @json_option
 def from_transcripts(
     paths: tuple[Path, ...],
@@ -172,8 +172,9 @@ def from_transcripts(
 ) -> None:
     """Draft a suite from transcripts: files in any format that `build` reads, or folders of them.
 
-    Conversations, and questions by rule for what people stated early: identifiers, dates, amounts. No model is asked.
-    Read the asks, drop what makes no sense, and write `status: kept`.
+    The suite holds the conversations, and questions about what people said early: identifiers, dates, amounts.
+    Rules write the questions; no model is called. Read them, delete those that make no sense, and set `status:
+    kept`.
     """
     check_out(out, overwrite, paths)
     with progress("transcripts", shown=not as_json) as tell:

@@ -27,12 +27,12 @@ _ROOM_TOKENS = 10_000_000
 
 @click.command()
 @click.argument("file", type=click.Path())
-@click.option("--phase", metavar="NAME", help="Which phase; default: the last one.")
-@click.option("--session", "session_id", metavar="ID", help="Run in the store whose past counts.")
+@click.option("--phase", metavar="NAME", help="Phase to show; default: the last one.")
+@click.option("--session", "session_id", metavar="ID", help="Run in the store that supplies the past.")
 @click.option("--transcript", metavar="FILE", type=click.Path(), help="Past as JSON or JSONL of {phase, message}.")
 @click.option("--input", "given", metavar="JSON", help="The cascade's input; @FILE reads it from a file.")
 @click.option("--grid", "as_grid", is_flag=True, help="FILE is a session: show its newest call as a grid.")
-@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model whose tokens count.")
+@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="Model that counts tokens.")
 @provider
 @common
 def context(
@@ -50,11 +50,10 @@ def context(
 ) -> None:
     """Show what a phase of the cascade in FILE (YAML or JSON) would see, and how it was selected.
 
-    FILE may hold `input`, `state`, `states` and a recorded `transcript` beside the cascade. Nothing is written. A
-    strategy that needs what is missing here (an extra, a model) gives way to words, and a finding says so.
+    FILE may also hold `input`, `state`, `states` and a recorded `transcript`. Nothing is written. If a strategy
+    needs an extra or a model that is missing, selection by words replaces it and a finding reports that.
 
-    With --grid, FILE is the id of a session, and what its newest call was shown comes as a grid, as `ctxsteward view`
-    shows it.
+    With --grid, FILE is a session id; its newest call is shown as a grid, as in `ctxsteward view`.
     """
 
     if as_grid:

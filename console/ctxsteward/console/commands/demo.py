@@ -392,9 +392,9 @@ def _told(window: str) -> str:
 @click.pass_context
 @telemetry
 def demo(ctx: click.Context, as_json: bool, store: str, tenant: str) -> None:
-    """Replay the shipped incident, a day on call, under a small budget, and check what comes out.
+    """Replay the shipped incident, a day on call, under a small budget, and check the result.
 
-    Writes to a temporary store unless --store is given. Exits 1 if one of its own checks fails.
+    Writes to a temporary store unless --store is given. Exit code 1: a check failed.
     """
 
     given = ctx.get_parameter_source("store") is not click.core.ParameterSource.DEFAULT

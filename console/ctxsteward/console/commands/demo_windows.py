@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ctxsteward.envelope import Counter, LogEntry, Prices, Session
+from ctxsteward.envelope import Counter, Prices, Session
 from ctxsteward.envelope.history.tool_groups import text_of
 from ctxsteward.language.words import sentences
 
@@ -71,7 +71,10 @@ class PromptWindow:
     def move(self, session: Session, counter: Counter, head_tokens: int) -> None:
         """Make the next call: add the session's new messages, shorten the window, count tokens and cost."""
         before = self.rows
-        new = [_row(entry, counter) for entry in session.entries(self.read + 1)]
+        new = [
+            WindowRow(entry.ref, entry.message.role, text_of(entry.message), entry.tokens(counter))
+            for entry in session.entries(self.read + 1)
+        ]
         self.read += len(new)
         self.rows, model_tokens = self.reduce((*before, *new), self.budget_tokens, counter)
         shared = head_tokens if self.sent_tokens else 0
@@ -92,10 +95,6 @@ class PromptWindow:
     @property
     def text(self) -> str:
         return "\n".join(f"{row.key} {row.role}: {row.text}" for row in self.rows)
-
-
-def _row(entry: LogEntry, counter: Counter) -> WindowRow:
-    return WindowRow(entry.ref, entry.message.role, text_of(entry.message), entry.tokens(counter))
 
 
 def slide(rows: Sequence[WindowRow], budget_tokens: int, counter: Counter) -> ReducedWindow:

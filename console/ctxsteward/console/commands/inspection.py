@@ -51,10 +51,12 @@ from ..terminal.tables import say
     default=40,
     show_default=True,
     metavar="N",
-    help="List at most so many.",
+    help="Most losses to list.",
 )
 @click.option("--undo", is_flag=True, help="Undo the SESSION's newest compaction: show its messages again.")
-@click.option("--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="With --undo: whose budgets.")
+@click.option(
+    "--model", default=DEFAULT_MODEL, show_default=True, metavar="NAME", help="With --undo: model whose budgets apply."
+)
 @budget_option("With --undo: a field of Budgets, such as dynamic_tokens=9000; repeatable.")
 @common
 def report(
@@ -67,10 +69,10 @@ def report(
     store: str,
     tenant: str,
 ) -> None:
-    """Show the compression report at ADDRESS, the reports behind an envelope's ADDRESS, or all of a SESSION.
+    """Show the compression report at ADDRESS, the reports behind an envelope's ADDRESS, or all reports of a SESSION.
 
-    An address is 64 hex digits; anything else is a session id. With --undo, the messages that the session's newest
-    compaction took out stand in its next envelopes again, if they fit the budget; its report is the last one listed.
+    An address has 64 hex digits; anything else is a session id. --undo shows the messages of the session's newest
+    compaction again in the next envelopes, if they fit the budget; its report is the last one in the list.
     """
 
     with open_stored(store) as opened:
@@ -116,10 +118,10 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
 
 @click.command()
 @click.argument("ref")
-@click.option("--session", "session_id", required=True, metavar="ID", help="Session that the reference belongs to.")
+@click.option("--session", "session_id", required=True, metavar="ID", help="Session of the reference.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, metavar="N", help="First character to show.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many characters; default: all.")
-@click.option("--grep", metavar="TEXT", help="Only lines that contain this text, in any case.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Most characters to show; default: all.")
+@click.option("--grep", metavar="TEXT", help="Only lines that contain this text; case is ignored.")
 @common
 def resolve(
     ref: str,
@@ -131,13 +133,13 @@ def resolve(
     store: str,
     tenant: str,
 ) -> None:
-    """Show the original that REF names.
+    """Show the original behind the reference REF.
 
     §128 or 128 is the 128th message, §128.2 the second tool result in it, tool:3 the third tool output of the
     session.
 
-    --json prints the message exactly as it was appended. Otherwise control characters are written out, and
-    --offset, --limit and --grep choose a part.
+    --json prints the message exactly as it was appended. Without it, control characters are escaped, and --offset,
+    --limit and --grep select a part.
     """
 
     with open_stored(store) as opened:
@@ -156,24 +158,27 @@ def resolve(
 
 
 @click.command()
-@click.option("--session", "session_id", required=True, metavar="ID", help="Session that the tools read.")
+@click.option(
+    "--session", "ids", required=True, multiple=True, metavar="ID", help="Session that the tools read; repeatable."
+)
 @telemetry
 @store_option
 @tenant_option
-def mcp(session_id: str, store: str, tenant: str) -> None:
-    """Serve search_context and resolve_reference of one session to an MCP client, over stdin and stdout.
+def mcp(ids: tuple[str, ...], store: str, tenant: str) -> None:
+    """Serve search_context and resolve_reference of these sessions to an MCP client over stdin and stdout.
 
-    Nothing is written, and no other session can be read. --json changes nothing: the protocol is JSON.
+    Nothing is written, and other sessions cannot be read. With several sessions, each call names its session. --json
+    has no effect: the protocol is JSON.
     """
 
     if find_spec("mcp") is None:
         raise click.ClickException("mcp: the `mcp` package is missing; pip install 'ctxsteward[mcp]'")
     with open_stored(store) as opened:
-        session = stored_session(opened, session_id, tenant)
+        sessions = {id: stored_session(opened, id, tenant) for id in ids}
 
         from ..mcp_server import serve
 
-        serve(session, version("ctxsteward"))
+        serve(sessions, version("ctxsteward"))
 
 
 STDIN = "-"
@@ -190,14 +195,14 @@ MAX_KNOWN = 48
     "--provider",
     metavar="NAME",
     shell_complete=completer(PROVIDERS),
-    help="Whose request it is; default: what the file says, or its shape.",
+    help="Provider of the request; default: taken from the file or its shape.",
 )
 @common
 def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: str, tenant: str) -> None:
-    """Rebuild an envelope from the store and compare it with the request that was really sent.
+    """Rebuild an envelope from the store and compare it with the request that was sent.
 
     FILE holds the request's arguments as JSON, or {"payload": …, "provider": …, "seal": …}. Findings name section,
-    reference and place, and quote nothing; the first one names the cause. Exit 1 if there is any.
+    reference and place, and quote nothing; the first finding names the cause. Exit code 1: there are findings.
     """
 
     read_provider(provider)
@@ -276,7 +281,7 @@ def _known(store: Store, envelope: Envelope) -> Iterator[Envelope]:
 @click.argument("name", required=False, shell_complete=completer(names))
 @json_option
 def schema(name: str | None, as_json: bool) -> None:
-    """Print the JSON Schema NAME, or the names of all."""
+    """Print the JSON Schema NAME, or the names of all schemas."""
     if name is None:
         if as_json:
             print_json(list(names()))

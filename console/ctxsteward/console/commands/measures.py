@@ -28,17 +28,17 @@ from ..terminal.tables import grid
     show_default=True,
     metavar="NAME",
     shell_complete=completer(tuple(RANKINGS)),
-    help=f"How originals are ranked: {', '.join(RANKINGS)}.",
+    help=f"How to rank originals: {', '.join(RANKINGS)}.",
 )
-@click.option("--defaults", is_flag=True, help="The budgets are of the whole window, recall has its default share.")
-@click.option("--held-out", is_flag=True, help="Of a folder of chats: the half that nothing was tuned by.")
+@click.option("--defaults", is_flag=True, help="Apply each budget to the whole window; recall gets its default share.")
+@click.option("--held-out", is_flag=True, help="For a folder of chats: use the half that no tuning has seen.")
 @json_option
 def recall(data: str, budgets: str, strategy: str, defaults: bool, held_out: bool, as_json: bool) -> None:
     """Measure recall on DATA: a LoCoMo file with questions, or a folder of chats with probing questions (BEAM).
 
-    For each question: the share of the turns that answer it which the envelope shows word for word, at several
-    budgets: of recall alone, or with --defaults of the window. `oracle` is the most that fits. Nothing is stored. Of
-    a folder the second half of the chats is played with --held-out alone.
+    For each question and budget: the share of the answering turns that the envelope shows word for word. Budgets
+    apply to recall alone, or with --defaults to the whole window. `oracle` is the most that fits. Nothing is
+    stored. In a folder, the second half of the chats is used only with --held-out.
     """
     budgets_tokens = read_budgets_tokens(budgets)
     if strategy not in RANKINGS:

@@ -185,7 +185,7 @@ def tally_rows(tally: ReplayTotals) -> list[tuple[str, str]]:
 @click.argument("transcript", type=click.Path(allow_dash=True), required=False)
 @click.option("--from", "address", metavar="ADDRESS", help="Rebuild this envelope and check that it is the same.")
 @building
-@click.option("--run", type=int, metavar="N", help="Only this transcript of the file, from 0; default: all.")
+@click.option("--run", type=int, metavar="N", help="Number of the only transcript to replay, from 0; default: all.")
 @provider
 @telemetry
 @common
@@ -203,13 +203,13 @@ def replay(
     store: str,
     tenant: str,
 ) -> None:
-    """Build just before each assistant message of TRANSCRIPT (- for stdin): the call that it came from.
+    """Replay TRANSCRIPT (- for stdin), and build the envelope of each call just before its assistant message.
 
-    Each transcript is replayed into a session named after it. A session of that name that holds messages
-    already is left alone: the replay takes NAME@2, then NAME@3 and so on.
+    Each transcript is replayed into a session named after it. If that session has messages already, the replay uses
+    NAME@2, then NAME@3, and so on.
 
-    With --from, rebuild a past envelope out of its session's log, running no summarizer; exit 1 if its
-    address differs.
+    With --from, rebuild an old envelope from its session's log without a summarizer; exit code 1: its address
+    differs.
     """
     if (transcript is None) == (address is None):
         raise click.UsageError("give either TRANSCRIPT or --from ADDRESS")
@@ -290,9 +290,9 @@ def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tena
 @click.command()
 @click.argument("transcript", type=click.Path(allow_dash=True))
 @building
-@click.option("--run", default=0, show_default=True, metavar="N", help="Which transcript of the file, from 0.")
+@click.option("--run", default=0, show_default=True, metavar="N", help="Number of the transcript in the file, from 0.")
 @click.option("--session", "session_id", metavar="ID", help="Session to append to; default: named after the file.")
-@click.option("--user-turn", metavar="TEXT", help="As if this were the next user message; writes no envelope.")
+@click.option("--user-turn", metavar="TEXT", help="Preview with this as the next user message; writes no envelope.")
 @provider
 @common
 def build(
@@ -312,7 +312,7 @@ def build(
 ) -> None:
     """Build the envelope for the next call of TRANSCRIPT (- for stdin).
 
-    Messages that the session does not hold yet are appended to it; running the command twice appends nothing.
+    New messages are appended to the session first. Running the command twice appends nothing the second time.
     """
 
     read_provider(provider)

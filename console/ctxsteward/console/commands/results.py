@@ -130,7 +130,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--history",
             type=file,
             metavar="FILE",
-            help="Append to this file (JSON lines), and compare with the last run that asked the same.",
+            help="Append to this file (JSON lines), and compare with the last run that had the same settings.",
         ),
         click.option("--html", type=file, metavar="FILE", help="Write one self-contained page with plots."),
         click.option("--markdown", type=file, metavar="FILE", help="Write the results as Markdown."),
@@ -289,7 +289,7 @@ def _settings(ctx: click.Context, parameter: click.Parameter, incomplete: str) -
     multiple=True,
     metavar="SETTING",
     shell_complete=_settings,
-    help="A setting that is meant to differ, such as budgets.dynamic_tokens; repeatable.",
+    help="Setting that differs on purpose, such as budgets.dynamic_tokens; repeatable.",
 )
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write the comparison as Markdown as well."
@@ -304,12 +304,12 @@ def compare(
     markdown: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare two runs, figure by figure, over the scenarios that both played.
+    """Compare two eval runs, metric by metric, over the scenarios that both played.
 
-    BEFORE and AFTER are files of results: what `evals run --json` printed, or a history. The newest result of each
-    suite counts; FILE@WHICH takes that of a revision, or of a time that begins so.
+    BEFORE and AFTER are result files: the output of `evals run --json`, or a history. The newest result of each
+    suite counts; FILE@WHICH selects a revision, or a time by its first characters.
 
-    The runs must have asked the same: split, budgets, model, summarizer. Product and revision may differ.
+    Both runs need the same split, budgets, model and summarizer. Product version and revision may differ.
     """
     if markdown is not None:
         check_output("--markdown", markdown)
@@ -346,7 +346,7 @@ def held(head: RunHead, asked: str | None) -> Gates:
     is_flag=False,
     flag_value=SHIPPED_GATES,
     metavar="[GATES]",
-    help="Hold the figures to the suites' own gates, or to those of a YAML file of yours; goes behind the files.",
+    help="Check the figures against the suites' own gates, or against those in your YAML file; put it after the files.",
 )
 @output_options
 @json_option
@@ -359,10 +359,10 @@ def merge(
     history: Path | None,
     as_json: bool,
 ) -> None:
-    """Put the parts of a run together: FILEs that `evals run --shard N/M --resume FILE` wrote.
+    """Merge the parts of a run: FILEs written by `evals run --shard N/M --resume FILE`.
 
-    Every scenario of the run must be in one of them, and all must be of one run: suite, settings, subject, version.
-    Exit 1 where a gate fails or is undecided, or a scenario broke off.
+    Together the files must cover every scenario of one run: same suite, settings, subject and version. Exit code 1:
+    a gate failed or is undecided, or a scenario broke off.
     """
     outputs = SuiteOutputs(junit=junit, markdown=markdown, html=html, history=history)
     outputs.check()

@@ -17,14 +17,14 @@ from ..terminal.tables import grid, say
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUNS...")
 @click.option("--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The known rules (YAML).")
-@click.option("--lines", is_flag=True, help="Show the night's lines, too.")
+@click.option("--lines", is_flag=True, help="Also show the lines of the night.")
 @json_option
 def rules(runs: tuple[Path, ...], key: Path, lines: bool, as_json: bool) -> None:
     """Compare what a night learns from agent runs with a key of the rules that their environment enforces.
 
     RUNS: transcripts in any format that `build` reads, or runs {"conversation": […], "task"} whose tool calls hold
-    their results. Nothing is stored, and no model is asked. A key without a rule, or of which no run shows one, is
-    refused.
+    their results. Nothing is stored, and no model is called. A key is refused if it has no rule, or if no run shows
+    one of its rules.
     """
     known = read_key(key)
     with progress("rules", shown=not as_json):

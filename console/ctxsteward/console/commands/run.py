@@ -154,27 +154,25 @@ class Functions:
 
 @click.command()
 @click.argument("file", metavar="CASCADE", type=click.Path())
-@click.option("--script", metavar="FILE", type=click.Path(), help="What the model answers: YAML or JSONL of replies.")
+@click.option("--script", metavar="FILE", type=click.Path(), help="Scripted replies of the model (YAML or JSONL).")
 @click.option("--base-url", metavar="URL[#MODEL]", help="Ask the model behind this OpenAI-compatible address.")
-@click.option(
-    "--summary-model", metavar="ADDRESS", help="Structures compactions, beside the run: https://HOST/v1#MODEL."
-)
-@click.option("--session", "run_id", metavar="RUN", help="Of the run; one that was begun goes on.")
+@click.option("--summary-model", metavar="ADDRESS", help="Model that writes the compactions: https://HOST/v1#MODEL.")
+@click.option("--session", "run_id", metavar="RUN", help="Name of the run; an unfinished run continues.")
 @click.option("--input", "given", metavar="JSON", help="The cascade's input; @FILE reads it from a file.")
-@click.option("--system", multiple=True, metavar="TEXT", help="System text before every phase; repeatable.")
+@click.option("--system", multiple=True, metavar="TEXT", help="System text for every phase; repeatable.")
 @click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head.")
-@click.option("--tool", "tools", multiple=True, metavar="NAME=MODULE:FUNCTION", help="A tool; repeatable.")
+@click.option("--tool", "tools", multiple=True, metavar="NAME=MODULE:FUNCTION", help="Tool for the model; repeatable.")
 @click.option("--validator", "validators", multiple=True, metavar="NAME=MODULE:FUNCTION", help="For `loop_until`.")
-@click.option("--evaluator", metavar="MODULE:FUNCTION", help="Chooses among soundings: (phase, attempts) -> number.")
+@click.option("--evaluator", metavar="MODULE:FUNCTION", help="Chooses a sounding: (phase, attempts) -> number.")
 @click.option(
-    "--record", metavar="FILE", type=click.Path(path_type=Path), help="Write a script (JSONL) that plays it again."
+    "--record", metavar="FILE", type=click.Path(path_type=Path), help="Write a script (JSONL) that replays the run."
 )
-@click.option("--max-calls", type=click.IntRange(1), metavar="N", help="Of the model, at most.")
-@click.option("--workers", type=click.IntRange(1, 32), default=4, show_default=True, help="Soundings played at once.")
+@click.option("--max-calls", type=click.IntRange(1), metavar="N", help="Most calls of the model.")
+@click.option("--workers", type=click.IntRange(1, 32), default=4, show_default=True, help="Soundings run at once.")
 @click.option("--scratchpad/--no-scratchpad", default=True, show_default=True, help="Tell the model how to keep one.")
 @price_option
-@click.option("--cached-price", type=float, default=0.1, show_default=True, help="Of a token that the cache served.")
-@click.option("--write-price", type=float, default=1.25, show_default=True, help="Of one that it did not.")
+@click.option("--cached-price", type=float, default=0.1, show_default=True, help="Price of a cached token.")
+@click.option("--write-price", type=float, default=1.25, show_default=True, help="Price of a cache write.")
 @model_option("Whose tokens, window and cache count.")
 @budget_option("A field of Budgets, such as dynamic_tokens=4000; repeatable.")
 @telemetry
@@ -204,12 +202,11 @@ def run(
     store: str,
     tenant: str,
 ) -> int:
-    """Play CASCADE (YAML or JSON) and price what was sent beside sending everything.
+    """Run CASCADE (YAML or JSON), and compare its price with the price of sending everything.
 
-    An `input` beside the cascade counts where --input is not given; a recorded run there is left aside.
+    An `input` in the file is used if --input is not given; a recorded run in the file is ignored.
 
-    A run that was killed, or stopped by an error, goes on where it was when it is run again. Exit code 1: a phase
-    failed.
+    An interrupted run continues when the command is repeated. Exit code 1: a phase failed.
     """
     if (script is None) == (base_url is None):
         raise InputError("run: say who answers: --script FILE, or --base-url URL")
@@ -376,23 +373,23 @@ def _show(console: Console, document: dict[str, Any]) -> None:
 
 @click.command()
 @click.argument("session")
-@click.option("--start", metavar="ID", help="Begin this new session with the handoff.")
-@click.option("--role", metavar="NAME", help="Of whoever works; default: the phase.")
+@click.option("--start", metavar="ID", help="Start this new session with the handoff.")
+@click.option("--role", metavar="NAME", help="Role of the worker; default: the phase.")
 @click.option(
     "--workspace",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     metavar="FOLDER",
-    help="Whose git branch, head and changed files are told; default: this one.",
+    help="Folder whose git branch, head and changed files are included; default: this one.",
 )
 @common
 def handoff(
     session: str, start: str | None, role: str | None, workspace: Path, as_json: bool, store: str, tenant: str
 ) -> None:
-    """Say where the work of SESSION stands: goal, plan, what is done, left, decided and in the way.
+    """Print where the work of SESSION stands: goal, plan, what is done, open, decided and blocked.
 
-    SESSION may be a run of `ctxsteward run`. --json prints the published document `handoff`. With --start a new session
-    is begun that opens with it.
+    SESSION may be a run of `ctxsteward run`. --json prints the published document `handoff`. --start begins a new
+    session that opens with the handoff.
     """
     with open_stored(store) as opened:
         progress = progress_of(opened, session, tenant=tenant)

@@ -46,24 +46,24 @@ tokens_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     envvar="CTXSTEWARD_TOKENS",
     metavar="FILE",
-    help="Who may ask for what (YAML); `serve token add` writes it.",
+    help="Tokens and their permissions (YAML); `serve token add` writes the file.",
 )
 
 
 @click.group(invoke_without_command=True)
-@click.option("--host", default=LOOPBACK, show_default=True, metavar="ADDRESS", help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=PORT, show_default=True, help="0: a free one.")
+@click.option("--host", default=LOOPBACK, show_default=True, metavar="ADDRESS", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port; 0: any free one.")
 @tokens_option
-@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Another name of this machine; repeatable.")
-@click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of sessions that name none.")
-@click.option("--eval-history", type=click.Path(path_type=Path), metavar="FILE", help="Of `evals run --history`.")
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept this host name too; repeatable.")
+@click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) for sessions that name none.")
+@click.option("--eval-history", type=click.Path(path_type=Path), metavar="FILE", help="File of `evals run --history`.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0),
     default=100,
     show_default=True,
     metavar="N",
-    help="Requests a second of one tenant; 0: any number.",
+    help="Most requests per second from one tenant; 0: no limit.",
 )
 @click.option(
     "--stop-seconds",
@@ -71,7 +71,7 @@ tokens_option = click.option(
     default=30,
     show_default=True,
     metavar="N",
-    help="What is under way at a signal has so long to end.",
+    help="Seconds that running requests get to finish after a stop signal.",
 )
 @click.option(
     "--build-seconds",
@@ -79,10 +79,10 @@ tokens_option = click.option(
     default=15,
     show_default=True,
     metavar="N",
-    help="A build that takes longer goes on without compacting or recalling, and says so.",
+    help="Time limit of a build; after it, the build skips compaction and recall and reports that.",
 )
-@click.option("--demo", is_flag=True, help="Serve the shipped demo out of a store that is gone afterwards.")
-@click.option("--openapi", is_flag=True, help="Print the OpenAPI document, and serve nothing.")
+@click.option("--demo", is_flag=True, help="Serve the shipped demo from a temporary store.")
+@click.option("--openapi", is_flag=True, help="Print the OpenAPI document and exit.")
 @model_option("Model of builds that name none.")
 @budget_option("A field of Budgets, such as dynamic_tokens=4000; repeatable.")
 @telemetry
@@ -107,9 +107,9 @@ def serve(
     store: str,
     tenant: str,
 ) -> None:
-    """Serve the JSON API and the pages over HTTP until a signal comes.
+    """Serve the JSON API and the pages over HTTP until a stop signal.
 
-    Each request is a line of JSON on stderr. --json prints where it listens as JSON.
+    Each request is logged as a line of JSON on stderr. --json prints the address as JSON.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -117,6 +117,7 @@ def serve(
     from ..service.access import TokenFile
     from ..service.app import StoppableServer, create_app
     from ..service.desk import LOOPBACK_HOSTS, ServiceLimits, ServiceSettings
+    from .demo import DYNAMIC_TOKENS
 
     if openapi:
         with open_uri("memory:") as empty:
@@ -133,7 +134,11 @@ def serve(
             f"--host {host}: without tokens it listens on the loopback alone; make some with `ctxsteward serve token "
             "add NAME --tokens FILE`, and pass --tokens FILE"
         )
+    if demo:
+        budgets = (f"dynamic_tokens={DYNAMIC_TOKENS}", *budgets)  # of the calls that the pages show
     builder, governed = read_builder(model, budgets), read_profile(profile)
+    if demo and eval_history is None:
+        eval_history = Path(str(files("ctxsteward.console") / "data" / "demo-evals.jsonl"))
     listening = _listen(host, port)
     with ExitStack() as stack:
         stack.enter_context(listening)
@@ -146,7 +151,7 @@ def serve(
             profile=governed,
             model=model,
             budgets=builder.budgets,
-            eval_history=_demo_evals() if demo and eval_history is None else eval_history,
+            eval_history=eval_history,
             log=lambda row: print(json.dumps(row, ensure_ascii=True), file=sys.stderr, flush=True),
             scrape=stack.enter_context(scraped((audits.board(), nights.board()))),
             limits=ServiceLimits(
@@ -192,11 +197,6 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.close()
         what = (error.strerror or str(error)).lower()
         raise InputError(f"--host {host} --port {port}: cannot listen there: {what}; choose another --port") from error
-
-
-def _demo_evals() -> Path:
-    """Return the path of the shipped eval history."""
-    return Path(str(files("ctxsteward.console").joinpath("data", "demo-evals.jsonl")))
 
 
 @contextmanager
@@ -258,7 +258,7 @@ def _file(path: Path | None) -> Path:
 @json_option
 @tenant_option
 def add(name: str, scopes: tuple[Any, ...], tokens_path: Path | None, as_json: bool, tenant: str) -> None:
-    """Make a token NAME for --tenant and print it: this once, the file holds its hash."""
+    """Create a token NAME for --tenant and print it once; the file stores only its hash."""
     from ..service.access import add_token
 
     path, chosen = _file(tokens_path), scopes or ("read", "write")
@@ -274,7 +274,7 @@ def add(name: str, scopes: tuple[Any, ...], tokens_path: Path | None, as_json: b
 @tokens_option
 @json_option
 def revoke(name: str, tokens_path: Path | None, as_json: bool) -> None:
-    """Take the token NAME away; a service that runs refuses it within a second."""
+    """Revoke the token NAME; a running service refuses it within a second."""
     from ..service.access import revoke_token
 
     path = _file(tokens_path)
@@ -286,7 +286,7 @@ def revoke(name: str, tokens_path: Path | None, as_json: bool) -> None:
 @tokens_option
 @json_option
 def list_tokens(tokens_path: Path | None, as_json: bool) -> None:
-    """List the tokens of all tenants, without what they are."""
+    """List the tokens of all tenants by name, without their secrets."""
     from ..service.access import read_tokens
 
     rows = [entry.model_dump(mode="json", exclude={"sha256"}) for entry in read_tokens(_file(tokens_path))]

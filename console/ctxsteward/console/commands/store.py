@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 
-from ctxsteward.envelope.cards import open_cards
 from ctxsteward.schemas import Finding, InputError
 from ctxsteward.store.erasure.forget import forget as erase
 from ctxsteward.store.erasure.receipt import verified_receipt
@@ -36,13 +35,12 @@ from ..terminal.stores import check_tenant, open_stored
 _REPEAT = "mend what is named above (`ctxsteward store fsck`), and repeat the command"
 
 
-@click.command(short_help="Erase a session, or what a principal said.")
-@click.option("--session", metavar="ID", help="This session, with all forks of it.")
-@click.option("--principal", metavar="NAME", help="What this principal said, in all sessions (or in --session).")
-@click.option("--who", required=True, metavar="NAME", help="Who orders it; kept in plain.")
-@click.option("--why", required=True, metavar="TEXT", help="Why, such as a request's number; kept in plain.")
-@click.option("--when", metavar="TIME", help="ISO 8601; default: now.")
-@click.option("--cards", "cards_uri", metavar="URI", help="Index of context cards; default: the store's own.")
+@click.command(short_help="Erase a session, or everything a principal said.")
+@click.option("--session", metavar="ID", help="Session to erase, with all its forks.")
+@click.option("--principal", metavar="NAME", help="Principal to erase, in all sessions (or in --session).")
+@click.option("--who", required=True, metavar="NAME", help="Who requests the erasure; stored unencrypted.")
+@click.option("--why", required=True, metavar="TEXT", help="Reason, such as a request number; stored unencrypted.")
+@click.option("--when", metavar="TIME", help="Time of the request (ISO 8601); default: now.")
 @click.option("--receipt", metavar="FILE", type=click.Path(path_type=Path), help="Write the signed receipt here.")
 @common
 def forget(
@@ -51,28 +49,25 @@ def forget(
     who: str,
     why: str,
     when: str | None,
-    cards_uri: str | None,
     receipt: Path | None,
     as_json: bool,
     store: str,
     tenant: str,
 ) -> None:
-    """Erase a session, or what a principal said: for good, in every copy.
+    """Erase a session, or what a principal said, permanently and in every copy.
 
-    A tombstone says who, why and when. A session is gone whole, and its id cannot be used again. Of a principal's
-    messages the place stays, without the words; what others said, the model included, stays. Repeating the command
-    finishes what an interruption has left. What cannot be read is named and passed over; the exit code is then 1:
-    mend it, and repeat the command.
+    A tombstone records who asked, why and when. An erased session's id cannot be used again. A principal's messages
+    keep their place without their words; what others said, the model included, stays. Repeating the command
+    finishes an interrupted erasure. Data that cannot be read is named and skipped, and the exit code is 1: repair
+    it, and repeat the command.
 
-    At the end stands a signed receipt: places with counts before and after, and what is out of reach (caches and logs
-    of providers, exported pages, recordings), with the calls to look for. --receipt writes it to a file, --json prints
-    it, and `ctxsteward store verify-receipt` checks it without the store.
+    The command ends with a signed receipt: counts before and after for each place, and what is out of reach
+    (provider caches and logs, exported pages, recordings) with the calls to look for. --receipt writes it to a
+    file, --json prints it, and `ctxsteward store verify-receipt` checks it without the store.
     """
 
     ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
-    with open_stored(store, cards=cards_uri) as opened:
-        if cards_uri is not None:
-            open_cards(cards_uri, must_exist=True).close()  # raises before anything is erased
+    with open_stored(store) as opened:
         done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=ordered_at)
     if receipt is not None:
         write_text(receipt, done.receipt)
@@ -82,7 +77,8 @@ def forget(
         _show(done)
         click.echo(f"receipt: {receipt or 'repeat the command with --receipt FILE; it gives the same counts'}")
     if not done.complete:
-        click.echo(one_line(f"not everything is forgotten: {_left(done)}; {_REPEAT}"), err=True)
+        left = done.findings[0].field if done.findings else next(row.place for row in done.places if row.after)
+        click.echo(one_line(f"not everything is forgotten: {left}; {_REPEAT}"), err=True)
         raise click.exceptions.Exit(1)
 
 
@@ -91,11 +87,11 @@ def forget(
 @click.option("--key", metavar="HEX", help="The public key that the operator has published.")
 @click.option("--json", "as_json", is_flag=True, help="Print the receipt.")
 def verify_receipt(file: Path, key: str | None, as_json: bool) -> None:
-    """Check that the receipt in FILE is what was signed, and show it; needs no store.
+    """Check the signature of the receipt in FILE, and show the receipt; needs no store.
 
-    Without --key any key will do: compare the one that is shown with the one that the operator has published. A valid
-    receipt proves that somebody with the tenant's keys stated this and that nothing was changed since; that the counts
-    are true, it does not prove. Exit code 2: it was changed, or is signed by another key.
+    Without --key any key is accepted: compare the key shown with the one that the operator published. A valid
+    receipt proves that a holder of the tenant's keys stated this and that nothing was changed since. It does not
+    prove that the counts are true. Exit code 2: the receipt was changed, or another key signed it.
     """
     done = verified_receipt(file.read_bytes(), key)
     if as_json:
@@ -122,11 +118,6 @@ def _show(done: Erasure) -> None:
     click.echo(f"signed by key {json.loads(done.receipt)['key']}")
 
 
-def _left(done: Erasure) -> str:
-    """Return the first thing that an erasure has left."""
-    return str(done.findings[0].field) if done.findings else next(row.place for row in done.places if row.after)
-
-
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _GRACE = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _FINDINGS_SHOWN = 40
@@ -134,19 +125,19 @@ _FINDINGS_SHOWN = 40
 
 @click.group()
 def store() -> None:
-    """Care of a store: is it whole, what may go, what is in it."""
+    """Maintain a store: check it, clean it, list and count its contents."""
 
 
-@store.command(short_help="Check that a store is whole.")
-@click.option("--read-data", is_flag=True, help="Decrypt and verify all content, too; reads the whole store.")
-@click.option("--subset", metavar="K/N", help="Only the K-th of N parts; all N together are everything.")
-@click.option("--repair", is_flag=True, help="Put right what can be, from copies in the store.")
+@store.command(short_help="Check the integrity of a store.")
+@click.option("--read-data", is_flag=True, help="Also decrypt and verify all content; reads the whole store.")
+@click.option("--subset", metavar="K/N", help="Check only part K of N; all N parts together cover the store.")
+@click.option("--repair", is_flag=True, help="Repair what copies in the store allow.")
 @of_whole_store
 def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store: str, tenant: str | None) -> None:
-    """Check records, chains, keys and tombstones; exit 1 and name the first class of damage if there is any.
+    """Check records, chains, keys and tombstones; exit code 1 names the first class of damage.
 
-    Exit 1 also where the whole store has nothing to check; a share of it may have nothing.
-    What crashes leave behind is listed as notes and is no damage; `store gc` removes it.
+    An empty store also gives exit code 1; an empty part of a store does not. Leftovers of crashes are notes, not
+    damage; `store gc` removes them.
     """
 
     StoreShare.parse(subset)  # refused before a store is opened
@@ -181,15 +172,15 @@ def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store
         raise click.exceptions.Exit(FOUND)
 
 
-@store.command(short_help="Remove what nothing refers to.")
-@click.option("--grace", default="24h", show_default=True, metavar="TIME", help="Leave what is younger: 90m, 24h, 7d.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@store.command(short_help="Remove unreferenced objects.")
+@click.option("--grace", default="24h", show_default=True, metavar="TIME", help="Keep younger objects: 90m, 24h, 7d.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be removed.")
 @of_whole_store
 def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None) -> None:
-    """Remove blobs that nothing refers to, keys of forgotten subjects, and what crashes have left behind.
+    """Remove unreferenced blobs, keys of forgotten subjects, and leftovers of crashes.
 
-    Nothing younger than --grace is touched, and nothing at all in a store whose chains are
-    damaged: then it cannot be known what is referred to.
+    Objects younger than --grace stay. Nothing is removed from a store whose chains are damaged, because references
+    cannot be trusted there.
     """
 
     seconds = read_grace(grace)
@@ -217,7 +208,7 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
 def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
     """List objects, and sessions as journal/TENANT/SESSION, whose names begin with PREFIX.
 
-    A log that cannot be read is listed with its fault; then the exit code is 1.
+    An unreadable log is listed with its fault, and the exit code is 1.
     """
     faults = 0
     with open_stored(store) as opened:
@@ -237,10 +228,10 @@ def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
         raise click.exceptions.Exit(FOUND)
 
 
-@store.command(short_help="Count what is in a store.")
+@store.command(short_help="Count the contents of a store.")
 @of_whole_store
 def stats(as_json: bool, store: str, tenant: str | None) -> None:
-    """Count sessions, messages, compactions, versions, objects, bytes, and what waits for the object store."""
+    """Count sessions, messages, compactions, versions, objects, bytes, and records not yet in the object store."""
     with open_stored(store) as opened, progress("counting", shown=not as_json) as tell:
         check_tenant(opened, tenant)
         result = count(opened, tenant=tenant, tell=tell)

@@ -60,8 +60,6 @@ FULL = 4
 """Factor of `--full` for the number of scenarios."""
 JUDGE_KEY_VARIABLE = "CTXSTEWARD_JUDGE_KEY"
 """Environment variable with the key of the judging endpoint."""
-MODEL_KEY_VARIABLE = "CTXSTEWARD_MODEL_KEY"
-"""Environment variable with the key of the endpoint that summarizes and selects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +257,7 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
     is_flag=False,
     flag_value=SHIPPED_GATES,
     metavar="[FILE]",
-    help="Hold the figures to the shipped gates, or to those of a YAML file of yours; goes behind SUITE.",
+    help="Check the figures against the shipped gates, or against those in your YAML file; put it after SUITE.",
 )
 @click.option(
     "--split",
@@ -267,55 +265,55 @@ def _command(chosen: ChosenSuite, asked: SuiteOptions) -> str:
     default="ci",
     show_default=True,
     metavar="[ci|docs]",
-    help="Which seeds and words: docs is what rules may be tuned on.",
+    help="Set of seeds and words; only `docs` may be used for tuning.",
 )
-@click.option("--scenarios", type=click.IntRange(1, 10_000), metavar="N", help="Of each suite; default: what CI runs.")
-@click.option("--full", is_flag=True, help="Four times as many scenarios.")
-@click.option("--only", multiple=True, metavar="ID", help="Just this scenario, as a result names it; repeatable.")
+@click.option("--scenarios", type=click.IntRange(1, 10000), metavar="N", help="Scenarios per suite; default: as in CI.")
+@click.option("--full", is_flag=True, help="Run four times as many scenarios.")
+@click.option("--only", multiple=True, metavar="ID", help="Run only the scenario with this name; repeatable.")
 @click.option(
     "--subject",
     default=OURS,
     show_default=True,
     metavar="NAME",
     shell_complete=completer(SUBJECTS),
-    help="Who is judged: a name of `evals subjects`, module:function, FILE.py:function, or a URL.",
+    help="Subject to evaluate: a name from `evals subjects`, module:function, FILE.py:function, or a URL.",
 )
 @click.option(
     "--judge-model",
     "judges",
     multiple=True,
     metavar="NAME",
-    help="Put asks that say so to this model, too: module:name, FILE.py:name, https://HOST/v1#MODEL; repeatable.",
+    help="Judge for questions that ask for one: module:name, FILE.py:name, https://HOST/v1#MODEL; repeatable.",
 )
 @click.option(
     "--repeat",
     type=click.IntRange(1, 100),
     default=1,
     metavar="N",
-    help="Play each scenario so often where a strategy or a judge may vary; its value is the mean.",
+    help="Times to play each scenario if a strategy or judge may vary; the mean counts.",
 )
-@click.option("--shard", metavar="N/M", help="Just the N-th of M parts; with --resume, for `evals merge`.")
+@click.option("--shard", metavar="N/M", help="Run only part N of M; use with --resume and `evals merge`.")
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Keep finished scenarios here (JSON lines), and go on where a run that was killed ended.",
+    help="Save finished scenarios here (JSON lines); an interrupted run continues from them.",
 )
-@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Processes; default: one a core.")
+@click.option("--workers", type=click.IntRange(1, 256), metavar="N", help="Number of processes; default: one per core.")
 @model_option(f"Model whose tokens and window count; default: tokens of {DEFAULT_MODEL}, no window.", default=None)
-@budget_option("A field of Budgets; repeatable. What is not given is as each suite needs it.")
-@click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="By its installed name.")
+@budget_option("Set a field of Budgets; repeatable. What is not given is as each suite needs it.")
+@click.option("--summarizer", default="extractive", show_default=True, metavar="NAME", help="Installed summarizer.")
 @click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head in every scenario.")
 @click.option(
     "--model-url",
     metavar="NAME",
-    help="Let this model summarize and select, and compare with rules: https://HOST/v1#MODEL, openai:MODEL, "
+    help="Model that summarizes and selects, compared with the built-in rules: https://HOST/v1#MODEL, openai:MODEL, "
     "anthropic:MODEL, module:name, FILE.py:name.",
 )
-@click.option("--model-price", metavar="P,C,R", help="Of --model-url: dollars a million tokens read, cached, written.")
-@click.option("--max-cost", type=click.FloatRange(0), metavar="DOLLARS", help="That --model-url may spend on a suite.")
+@click.option("--model-price", metavar="P,C,R", help="Dollars per million tokens read, cached, written.")
+@click.option("--max-cost", type=click.FloatRange(0), metavar="DOLLARS", help="Most dollars of --model-url per suite.")
 @output_options
-@click.option("--revision", metavar="TEXT", help="Of your repository, to keep with the results.")
+@click.option("--revision", metavar="TEXT", help="Revision of your repository, stored with the results.")
 @telemetry
 @json_option
 def run(
@@ -345,13 +343,13 @@ def run(
     revision: str | None,
     as_json: bool,
 ) -> None:
-    """Play the scenarios of SUITE through our builder or another subject, and judge what would be sent.
+    """Play the scenarios of SUITE through our builder or another subject, and score what would be sent.
 
-    `ctxsteward evals list` names the suites; `all` plays each of them; FILE.yaml is a suite of your own.
+    `ctxsteward evals list` names the suites; `all` plays every suite; FILE.yaml is your own suite.
 
-    No model, key or network is needed, but with --model-url and --judge-model. Exit 1 where a gate fails, a scenario
-    breaks off, or nothing could be scored. A gate whose 95 % interval has its bound inside is undecided: it does not
-    count as passed, and exits with 1 too, unless the gates file says `allow_undecided: true`.
+    No model, key or network is needed, except with --model-url and --judge-model. Exit code 1: a gate failed, a
+    scenario broke off, or nothing could be scored. A gate whose bound lies inside the 95 % interval is undecided
+    and also gives exit code 1, unless the gates file says `allow_undecided: true`.
     """
     models = tuple(judge_model(name, os.environ.get(JUDGE_KEY_VARIABLE) or None) for name in judges)
     asked = SuiteOptions(
@@ -398,7 +396,7 @@ def _model_run(
         raise InputError("--model-url: compared with our builder by rules; leave out --subject and --summarizer")
     if resume is not None:
         raise InputError("--model-url: plays each suite twice, in one process; leave out --resume and --shard")
-    model = run_model(named, os.environ.get(MODEL_KEY_VARIABLE) or None)
+    model = run_model(named)
     return ModelRun(model, price=price_of(price) if price else None, max_dollars=max_cost)
 
 

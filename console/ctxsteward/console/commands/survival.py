@@ -28,7 +28,7 @@ HALVES: tuple[Half, ...] = get_args(Half)
     show_default=True,
     metavar="NAME",
     shell_complete=completer(HALVES),
-    help="dev, or held_out: the half to look at once.",
+    help="dev, or held_out: the half to look at only once.",
 )
 @click.option(
     "--kind",
@@ -38,17 +38,17 @@ HALVES: tuple[Half, ...] = get_args(Half)
     shell_complete=completer(KINDS),
     help=f"Repeatable: {', '.join(KINDS)}; default: all that the data allows.",
 )
-@click.option("--chats", type=int, metavar="N", help="Read at most so many chats of the half.")
+@click.option("--chats", type=int, metavar="N", help="Most chats to read.")
 @json_option
 def survival(data: Path | None, half: str, kinds: tuple[str, ...], chats: int | None, as_json: bool) -> None:
-    """Measure what the window shows at the end of long talks, when nothing is asked and recall is off.
+    """Measure what the window shows at the end of long talks, with no question asked and recall off.
 
-    chats: the user statements that a chat's questions need. rules: lasting rules, each said once, 300 messages before
-    the end. updates: facts that get new values, at 10 and 20 % of the talk's size. dense: statements in close order,
-    then idle talk.
+    chats: the user statements that a chat's questions need. rules: lasting rules, each said once, 300 messages
+    before the end. updates: facts that get new values, at 10 and 20 % of the talk's size. dense: statements in
+    close order, then idle talk.
 
-    Beside ours stand strategies that choose whole sentences, and an oracle. Two chats and all kinds take 2 to 3
-    minutes. Nothing is stored.
+    Baselines that choose whole sentences, and an oracle, are measured in the same run. Two chats and all kinds take
+    2 to 3 minutes. Nothing is stored.
     """
     if half not in HALVES:
         raise InputError(f"--half {half:.60}: no such half; one of: {', '.join(HALVES)}")
@@ -77,17 +77,15 @@ def survival(data: Path | None, half: str, kinds: tuple[str, ...], chats: int | 
     console = table_console()
     for kind in chosen:
         of_kind = [row for row in rows if row.kind == kind]
-        budgets = [_budget(row) for row in of_kind if row.strategy == OURS]
+        budgets = [
+            f"{row.budget:.0%}" if row.budget < 1 else f"{row.budget:,.0f}" for row in of_kind if row.strategy == OURS
+        ]
         figures = "shown, % / stale" if of_kind[0].updates else "shown, %"
         title = f"{kind}, {half}: {of_kind[0].statements} statements {figures}"
         console.print(grid(title, *budgets, rows=_strategies(of_kind), numbers=budgets))
         console.print(grid("our builds", *budgets, rows=_builds(of_kind), numbers=budgets))
     if any(row.updates for row in rows):
         console.print("stale: older values that stand without the newest")
-
-
-def _budget(row: SurvivalRow) -> str:
-    return f"{row.budget:.0%}" if row.budget < 1 else f"{row.budget:,.0f}"
 
 
 def _strategies(rows: Sequence[SurvivalRow]) -> list[list[str]]:

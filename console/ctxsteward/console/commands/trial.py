@@ -25,18 +25,18 @@ EVERYTHING = "everything"
 @click.command("try")
 @click.argument("folder", type=click.Path(), nargs=-1, required=True)
 @model_option("Whose tokens, cache and prices count.")
-@click.option("--budgets", metavar="N,…", help="Tokens of conversation in a prompt; default: 1,000 to 16,000.")
+@click.option("--budgets", metavar="N,…", help="Dynamic budgets to try, in tokens; default: 1,000 to 16,000.")
 @price_option
-@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write the page as one HTML file, too.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Also write the page as one HTML file.")
 @json_option
 def try_(
     folder: tuple[str, ...], model: str, budgets: str | None, price: float | None, html: str | None, as_json: bool
 ) -> None:
     """Replay the transcripts in FOLDER at several budgets, and recommend one.
 
-    Chats and agent runs in any format that is read, files or folders of them. Prints what is saved in money, what was
-    compacted away and is found again, and which values that later replies used were not shown. Asks no model, sends
-    nothing, stores nothing.
+    FOLDER holds chats and agent runs in any supported format; a single file works too. The output shows the money
+    saved, what was compacted away and found again, and which values that later replies used were not shown. No
+    model is called; nothing is sent or stored.
     """
     try:
         info = model_info(model)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ..pages.inspector import CallView, inspect_call
 from ..pages.site import Site
-from ..pages.timeline import SOURCES, priced_call
+from ..pages.timeline import priced_call
 from ..terminal.options import common, price_option
 from ..terminal.output import note, print_json, table_console, unicode_console
 from ..terminal.stores import open_stored, stored_session
@@ -48,24 +48,22 @@ NAMES = {
 
 @click.command()
 @click.argument("sessions", metavar="[SESSION]...", nargs=-1)
-@click.option(
-    "--static", "folder", type=click.Path(path_type=Path), metavar="OUT", help="Write pages into this folder."
-)
-@click.option("--grid", "as_grid", is_flag=True, help="Show a call as a grid of its sources (without --static, too).")
-@click.option("--call", "number", type=click.IntRange(min=1), metavar="N", help="Which call; default: the newest.")
+@click.option("--static", "folder", type=click.Path(path_type=Path), metavar="OUT", help="Folder to write pages into.")
+@click.option("--grid", "as_grid", is_flag=True, help="Show a call as a grid of its sources.")
+@click.option("--call", "number", type=click.IntRange(min=1), metavar="N", help="Call to show; default: the newest.")
 @click.option(
     "--calls",
     default="40",
     show_default=True,
     metavar="N|all",
-    help="With --static: so many of a session's newest calls get pages of their own.",
+    help="With --static: newest calls of a session that get their own page.",
 )
 @price_option
 @click.option(
     "--history",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --static: eval results (evals run --history) get a page.",
+    help="With --static: add a page of eval results (`evals run --history`).",
 )
 @common
 def view(
@@ -80,12 +78,12 @@ def view(
     store: str,
     tenant: str,
 ) -> None:
-    """See what the model was shown: a grid of one call, or with --static a folder of pages about SESSIONs.
+    """Show what the model was shown: a grid of one call, or with --static a folder of pages about SESSIONs.
 
-    The folder opens from the disk (OUT/index.html) and loads nothing from elsewhere: what each call was shown, against
-    budget and threshold; the timeline of calls with cache, cost, compactions and prefix breaks; what changed from call
-    to call; what was lost; every original. Without SESSION it has all of the tenant's. --json prints what the grid
-    shows, text included.
+    The folder opens from disk (OUT/index.html) and loads nothing from elsewhere. It shows each call against budget
+    and threshold, the timeline with cache, cost, compactions and prefix breaks, the changes from call to call, the
+    losses, and every original. Without SESSION it covers all sessions of the tenant. --json prints the grid, text
+    included.
     """
     if folder is None:
         if len(sessions) != 1:
@@ -134,7 +132,7 @@ def print_call(
 
 def _print(console: Console, shown_call: CallView, price: float | None) -> None:
     call, priced = shown_call.call, priced_call(shown_call.call, price)
-    cost = f"{priced.priced_tokens:,.0f} plain tokens" if priced.dollars is None else f"$ {priced.dollars:.5f}"
+    cost = f"{priced.priced_tokens:,.0f} plain tokens" + ("" if priced.dollars is None else f", ${priced.dollars:.5f}")
     console.print(shown(f"{shown_call.session}: call {call.number} of {shown_call.count}, {call.model or 'no model'}"))
     beside = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
     beside.add_row(Text("\n").join(_rows(console, shown_call)), _legend(console, shown_call))
@@ -151,18 +149,13 @@ def _print(console: Console, shown_call: CallView, price: float | None) -> None:
         )
 
 
-def _tokens(shown_call: CallView) -> dict[str, int]:
-    """Return the tokens by source, in the order of the prompt."""
-    return {source: getattr(shown_call.call, f"{source}_tokens") for source in SOURCES}
-
-
 def _rows(console: Console, shown_call: CallView) -> Iterator[Text]:
     """Yield the rows of cells; each source with tokens gets at least one cell while the grid has room."""
     cells: list[tuple[str, str]] = []
     most = max(shown_call.call.limit_tokens, shown_call.call.prompt_tokens) or 1
     is_coloured = console.is_terminal and console.color_system is not None and unicode_console(console)
     used = 0
-    for source, tokens in _tokens(shown_call).items():
+    for source, tokens in shown_call.call.sources:
         used += tokens
         letter, colour = LOOKS[source]
         upto = min(COLUMNS * ROWS, round(COLUMNS * ROWS * used / most))
@@ -181,7 +174,7 @@ def _legend(console: Console, shown_call: CallView) -> RenderableType:
     for justify in ("left", "left", "right", "right"):
         table.add_column(justify=justify, no_wrap=True)
     most = shown_call.call.limit_tokens or 1
-    for source, tokens in _tokens(shown_call).items():
+    for source, tokens in shown_call.call.sources:
         if tokens:
             letter, colour = LOOKS[source]
             sign = Text(f"■ {letter}" if unicode_console(console) else letter, style=colour)

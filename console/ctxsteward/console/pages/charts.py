@@ -119,11 +119,13 @@ def _line(series: Series, top: float, colour: str) -> Iterator[Shape]:
 
 
 def _key(names: Sequence[str]) -> Iterator[Shape]:
-    x = float(PLOT_LEFT)
+    x, y = float(PLOT_LEFT), 0.0
     for at, name in enumerate(names if len(names) > 1 else ()):
-        yield shape("box", f"c{at % COLOURS}", x=x, y=4, width=12, height=12)
-        yield shape("label", "s", x=x + 17, y=14, text=name)
-        x += 34 + 6.2 * len(name)
+        if x + 17 + 6.2 * len(name) > WIDTH:
+            x, y = float(PLOT_LEFT), y + 12
+        yield shape("box", f"c{at % COLOURS}", x=x, y=y, width=10, height=10)
+        yield shape("label", "s", x=x + 15, y=y + 9, text=name)
+        x += 32 + 6.2 * len(name)
 
 
 def _x(at: int, count: int) -> float:

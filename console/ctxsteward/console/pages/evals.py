@@ -32,7 +32,7 @@ FOREST_WIDTH, FOREST_HEIGHT = 220, 18
 
 def page(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> str:
     """Return the page as one HTML text; the same results give the same bytes."""
-    return render("evals.html.j2", title="Context evals", **contents(results, history))
+    return render("evals.html.j2", title="Context evals", about="", **contents(results, history))
 
 
 def history_contents(path: Path | None) -> dict[str, Any]:
@@ -54,26 +54,12 @@ def contents(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> di
         figures.append((result.suite, days, cells))
     seconds = bars("CPU seconds", [Bar(each.suite, (round(each.cpu_seconds),)) for each in results])
     return {
-        "about": _about(results),
         "outcome": outcome(results),
         "tally": tally(gates) if gates else "",
         "suites": [_suite(each, history) for each in results],
         "trends": [*plots, ("CPU seconds", seconds)],
         "figures": figures,
     }
-
-
-def _about(results: Sequence[EvalResult]) -> str:
-    if not results:
-        return ""
-    first = results[0]
-    scenarios, turns = sum(each.scenarios for each in results), sum(each.turns for each in results)
-    long = sum(each.long_scenarios for each in results)
-    revision = f", revision {first.revision}" if first.revision else ""
-    return (
-        f"{first.product}{revision}; {scenarios:,} scenarios of split {first.split}, {long} of 200 and more turns, "
-        f"{turns:,} turns; made {first.when}"
-    )
 
 
 def _suite(result: EvalResult, history: Sequence[EvalResult]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Place(NamedTuple):
     name: str
     """Name of a route in `ROUTES`."""
     session: str = ""
-    """Id of the session; for pages of the steward, name of the profile."""
+    """Id of the session; for pages of the steward, name of the profile; for a person's page, the principal."""
     number: int = 0
     """Number of the call, message or version."""
     since: int = 0
@@ -80,6 +80,7 @@ ROUTES: dict[str, Route] = {
     "messages": Route("sessions/{session}/messages", "sessions/{session}/messages"),
     "message": Route("sessions/{session}/messages/{number}", "sessions/{session}/message-{number}"),
     "health": Route("sessions/{session}/health", "sessions/{session}/health"),
+    "person": Route("people/{session}", "people/{session}"),
     "evals": Route("evals", "evals"),
     "steward": Route("steward", "steward"),
     "profile": Route("steward/{session}", "steward/{session}/index"),

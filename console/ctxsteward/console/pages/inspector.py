@@ -16,18 +16,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
+
+from pydantic import Field
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, past_calls, rebuild
 from ctxsteward.envelope.building.past_calls import PastCall, holds_task_first, prefix_between
 from ctxsteward.envelope.layout.fragments import DerivedText, Fragment, MessageStep, Step
-from ctxsteward.envelope.layout.rows import cited, recalled_text, rows_of, unfenced
-from ctxsteward.schemas import CompressionReport, Finding, InputError, Loss
+from ctxsteward.envelope.layout.rows import cited, fenced_rows, recalled_text
+from ctxsteward.envelope.render.rules import VisibleRule
+from ctxsteward.schemas import CompressionReport, ContextError, Finding, InputError, Loss
 from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.store.profiles.text import META_REF, Profile, static_blocks, system_blocks
 from ctxsteward.store.profiles.version_codec import lines_of
 
+from .reply import ReplySentence, reply_sources
 from .sessions import Original, original_of
 
 ITEM_CHARS = 1500
@@ -100,6 +105,10 @@ class CallView(FrozenModel):
     findings: tuple[Finding, ...]
     reports: tuple[CompressionReport, ...]
     """Reports of the compactions that this call made."""
+    rules: tuple[VisibleRule, ...] = Field(exclude=True)
+    """Standing rules that nobody lifted; first those that its request did not show."""
+    reply: tuple[ReplySentence, ...] = ()
+    """The reply to this call, each sentence with its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +197,10 @@ def inspect_call(
     calls = past_calls(store, session, tenant=tenant) if calls is None else calls
     past = open_call(store, tenant, call_numbered(calls, number or len(calls), session))
     envelope = past.envelope
+    rules = (one for one in envelope.rules.rules if one.rule.lifted_by is None)
+    reply: tuple[ReplySentence, ...] = ()
+    with suppress(ContextError):  # what came after the call may be damaged, and the call is shown all the same
+        reply = reply_sources(past, store.at(tenant, session))
     return CallView(
         session=session,
         call=past.call,
@@ -197,6 +210,8 @@ def inspect_call(
         sections=tuple(_sections(past)),
         findings=envelope.findings,
         reports=envelope.reports,
+        rules=tuple(sorted(rules, key=lambda one: bool(one.places))),
+        reply=reply,
     )
 
 
@@ -327,7 +342,7 @@ def _dynamic_blocks(past: PastEnvelope) -> Iterator[Block]:
 
 def _rows(past: PastEnvelope, fragment: Fragment) -> list[str]:
     try:
-        return rows_of(unfenced(past.envelope.nonce, fragment.text).text)
+        return fenced_rows(past.envelope.nonce, fragment.text)
     except ValueError:
         return [fragment.text]
 

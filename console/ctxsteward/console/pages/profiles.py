@@ -85,7 +85,7 @@ def governed_profile(store: Store, tenant: str, profile: str, *, page: int = 1) 
     head = place.versions.newest()
     in_force = {record.id for record in head.profile.meta}
     with records_at(place, keep=False) as records:
-        asked = questions(place, records)
+        asked = questions(place, records, replays=0)
         approved = tuple(
             record
             for record in records.by_id.values()

@@ -95,11 +95,16 @@ class SessionRow(NamedTuple):
     """Whether its log cannot be read here; such a session does not hide the others."""
 
 
+def session_ids(store: Store, tenant: str, only: Sequence[str] | None = None) -> list[str]:
+    """Return the ids of the tenant's sessions, or `only` these, sorted."""
+    return sorted(store.sessions(tenant=tenant) if only is None else only)
+
+
 def sessions_page(
     store: Store, tenant: str, *, query: str = "", page: int = 1, only: Sequence[str] | None = None
 ) -> RowsPage[SessionRow]:
     """Return the sessions whose id contains every word of the query, by id; `only` limits them to these ids."""
-    ids = store.sessions(tenant=tenant) if only is None else sorted(only)
+    ids = session_ids(store, tenant, only)
     words = query.lower().split()
     listed = RowsPage.of([id for id in ids if all(word in id.lower() for word in words)], page, SESSIONS)
     return RowsPage(tuple(_session_row(store, SessionKey(tenant, id)) for id in listed.rows), *listed[1:])

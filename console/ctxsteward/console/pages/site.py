@@ -14,6 +14,7 @@ that cannot be shown with 422; each gives the reason in one line.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from .evals import history_contents
 from .frame import ASSETS, CALLS, LANGUAGES, MESSAGES, TABS, Frame, Place, asset, place_of, static_path
 from .health import COMPACTS, WARNS, health_of_call
 from .inspector import compare_calls, inspect_call
+from .people import person_of
 from .profiles import evidence_links, governed_profile, profile_rows, text_changes, version_difference
 from .sessions import (
     LOSSES,
@@ -39,6 +41,7 @@ from .sessions import (
     losses_page,
     messages_page,
     pages_of,
+    session_ids,
     sessions_page,
     whole_message,
 )
@@ -53,6 +56,7 @@ HTML = "text/html; charset=utf-8"
 DONE = frozenset(
     (
         "approve",
+        "accept",
         "more",
         "reject",
         "edit",
@@ -181,7 +185,7 @@ class Site:
 
     def _places(self, calls: int | None) -> Iterator[Place]:
         """Yield all pages to write, in their order."""
-        ids = self.store.sessions(tenant=self.tenant) if self.sessions is None else self.sessions
+        ids = session_ids(self.store, self.tenant, self.sessions)
         yield from (
             Place("sessions", page=page)
             for page in range(1, sessions_page(self.store, self.tenant, only=ids).pages + 1)
@@ -191,7 +195,7 @@ class Site:
         yield Place("widget")
         if self.sessions is None:
             yield from self._governed_places()
-        for id in sorted(ids):
+        for id in ids:
             read = self.reading(id)
             count = len(read.calls)
             yield from (Place("timeline", id, page=page) for page in range(1, pages_of(count, CALLS) + 1))
@@ -311,6 +315,11 @@ def _health(site: Site, frame: Frame) -> dict[str, Any]:
     } | _acting(site, frame)
 
 
+def _person(site: Site, frame: Frame) -> dict[str, Any]:
+    shown = person_of(site.store, site.tenant, frame.at.session, site.sessions)
+    return {"shown": shown, "quoted": shlex.quote(shown.name)}
+
+
 def _acting(site: Site, frame: Frame) -> dict[str, Any]:
     """Return the user's permissions, the action just done, and the refusal of an action."""
     done = dict(frame.at.query).get("done", "")
@@ -336,7 +345,7 @@ def _version(site: Site, frame: Frame) -> dict[str, Any]:
 
 def _widget(site: Site, frame: Frame) -> dict[str, Any]:
     live = frame.mode == "live"
-    ids = (site.store.sessions(tenant=site.tenant) if site.sessions is None else sorted(site.sessions)) if live else []
+    ids = session_ids(site.store, site.tenant, site.sessions) if live else []
     asked = dict(frame.at.query).get("session", "")
     return {"session": asked if asked in ids else ids[0] if ids else "", "samples": SAMPLES, "source": site.root}
 
@@ -350,6 +359,7 @@ VIEWS: dict[str, tuple[str, Callable[[Site, Frame], dict[str, Any]]]] = {
     "messages": ("messages.html.j2", _messages),
     "message": ("message.html.j2", _message),
     "health": ("health.html.j2", _health),
+    "person": ("person.html.j2", _person),
     "evals": ("evals_page.html.j2", lambda site, frame: history_contents(site.history)),
     "steward": (
         "profiles.html.j2",

@@ -14,17 +14,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ctxsteward.envelope import Prices
-from ctxsteward.envelope.building.past_calls import PastCall
-from ctxsteward.envelope.tokens.models import prices_of
+from ctxsteward.envelope.building.past_calls import SOURCES, PastCall
+from ctxsteward.envelope.tokens.models import dollars_of, prices_of
 from ctxsteward.schemas.frozen import FrozenModel
 
+from .cut_costs import CutCost, cut_costs
 from .frame import CALLS
 from .inspector import Block, CallView
 from .sessions import pages_of
 
 POINTS = 240
-SOURCES = ("tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes")
-"""Sources of a prompt's tokens, in order. Those from `task` on form the dynamic section."""
 
 
 class TimelineCall(FrozenModel):
@@ -40,14 +39,11 @@ class TimelineCall(FrozenModel):
     priced_tokens: float
     """Cost in plain prompt tokens."""
     dollars: float | None
-    """Cost in dollars; None if no price was given."""
+    """Cost in dollars; None if no price was given or is known."""
     is_priced: bool
     """Whether the model's price ratios are known; if not, those of most models are used."""
-
-    @property
-    def sources(self) -> tuple[tuple[str, int], ...]:
-        """Tokens by source, in the order of the prompt."""
-        return tuple((source, getattr(self.call, f"{source}_tokens")) for source in SOURCES)
+    cut: CutCost | None = None
+    """Profit and loss of the compaction that the call made; None if it made none."""
 
 
 class TimelineTotals(FrozenModel):
@@ -60,6 +56,8 @@ class TimelineTotals(FrozenModel):
     priced_tokens: float
     dollars: float | None
     compactions: int
+    saved: float
+    """What the compactions saved so far, in plain prompt tokens."""
     losses: int
     prefix_breaks: int
     over_budget: int
@@ -93,7 +91,8 @@ def timeline_page(
     session: str, calls: Sequence[PastCall], *, page: int = 1, price: float | None = None, size: int = CALLS
 ) -> Timeline:
     """Return a page of these calls and the totals over all; `price` is in dollars for a million prompt tokens."""
-    priced = [priced_call(call, price) for call in calls]
+    cuts = {cut.call: cut for cut in cut_costs(calls, price)}
+    priced = [priced_call(call, price).model_copy(update={"cut": cuts.get(call.number)}) for call in calls]
     pages = pages_of(len(calls), size)
     page = min(page, pages)
     stop = len(calls) - (page - 1) * size
@@ -101,41 +100,44 @@ def timeline_page(
         session=session,
         page=page,
         pages=pages,
-        totals=_totals(priced, price),
+        totals=_totals(priced),
         calls=tuple(priced[max(0, stop - size) : stop]),
         overview=tuple(_overview(calls)) if pages > 1 else (),
     )
 
 
 def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
-    """Return a call with its cost; `price` is in dollars for a million prompt tokens."""
+    """Return a call with its cost; `price` is in dollars for a million prompt tokens, by default the model's own."""
     published = prices_of(call.model)
     prices = published or Prices()
     prompt = call.prompt_tokens
     read = min(call.prefix_tokens, prompt) if prices.served(call.prefix_tokens) else 0
     written = prompt - read if prompt >= prices.block_tokens else 0
     priced = prices.of(prompt, read)
+    dollars = dollars_of(call.model, priced) if price is None else priced * price / 1e6
     return TimelineCall(
         call=call,
         read_tokens=read,
         written_tokens=written,
         fresh_tokens=prompt - read - written,
         priced_tokens=round(priced, 1),
-        dollars=None if price is None else round(priced * price / 1e6, 8),
+        dollars=None if dollars is None else round(dollars, 8),
         is_priced=published is not None,
     )
 
 
-def _totals(calls: Sequence[TimelineCall], price: float | None) -> TimelineTotals:
+def _totals(calls: Sequence[TimelineCall]) -> TimelineTotals:
     compactions = [made for each in calls for made in each.call.compactions]
+    dollars = [each.dollars for each in calls if each.dollars is not None]
     return TimelineTotals(
         calls=len(calls),
         prompt_tokens=sum(each.call.prompt_tokens for each in calls),
         read_tokens=sum(each.read_tokens for each in calls),
         written_tokens=sum(each.written_tokens for each in calls),
         priced_tokens=round(sum(each.priced_tokens for each in calls), 1),
-        dollars=None if price is None else round(sum(each.dollars or 0.0 for each in calls), 8),
+        dollars=round(sum(dollars), 8) if len(dollars) == len(calls) else None,
         compactions=len(compactions),
+        saved=round(sum(each.cut.saved for each in calls if each.cut), 1),
         losses=sum(made.losses for made in compactions),
         prefix_breaks=sum(each.call.broke_in is not None for each in calls),
         over_budget=sum(each.call.overflow_tokens > 0 for each in calls),

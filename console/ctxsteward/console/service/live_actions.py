@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 Steward = Annotated[Principal, needs("steward")]
 FORM_BYTES, FIELDS = 16_384, 20
-DECISIONS = ("approve", "reject", "edit")
+DECISIONS = ("approve", "accept", "reject", "edit")
 
 
 # -- how full a session is ------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def _decided(service: ServiceDep, who: Principal, profile: str, fields: Mapping[
             raise InputError("a rollback needs a reason; it is kept in the changelog")
         result = rolled_back(place, int(version), _operator(service, who, place, fields), note)
         return "rollback" if result["written"] else "unchanged"
-    raise InputError("the form says what to do: `action` is approve, reject, edit, later, promote or rollback")
+    raise InputError("the form says what to do: `action` is approve, accept, reject, edit, promote or rollback")
 
 
 def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -> str:
@@ -183,7 +183,7 @@ def _answered(place: StewardContext, decision: Any, fields: Mapping[str, str]) -
             seen=fields.get("seen") or None,
         ),
     )
-    return "more" if decision == "approve" and result["state"] == "waiting" else str(decision)
+    return "more" if decision in ("approve", "accept") and result["state"] == "waiting" else str(decision)
 
 
 def _secret(fields: Mapping[str, str]) -> str:

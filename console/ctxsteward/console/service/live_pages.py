@@ -44,12 +44,8 @@ async def page(request: Request, service: ServiceDep, who: Reader) -> Response:
     return Response(answer.body, answer.status, headers={"content-type": answer.kind})
 
 
-def _live(pattern: str) -> str:
-    """Return a path of `ROUTES` for the router, with whole numbers as integer parameters."""
-    return "/" + re.sub(r"\{(number|since)\}", r"{\1:int}", pattern)
-
-
-for _path in ("/", *(_live(route.live) for route in ROUTES.values())):
+for _pattern in ("", *(route.live for route in ROUTES.values())):
+    _path = "/" + re.sub(r"\{(number|since)\}", r"{\1:int}", _pattern)  # whole numbers are integer parameters
     router.add_api_route(_path, page, methods=["GET"])
 
 

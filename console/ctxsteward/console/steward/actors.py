@@ -144,11 +144,11 @@ def _line(person: Actor | RemovedActor) -> str:
 
 
 @click.command()
-@click.option("--add", metavar="NAME", help="Give NAME roles and a new token; it is shown once, kept nowhere.")
-@click.option("--remove", metavar="NAME", help="Take NAME out; what they approved before stays approved.")
-@click.option("--new-token", metavar="NAME", help="Give NAME a new token in place of the one they have.")
-@click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Of whoever is added; repeatable.")
-@click.option("--token-file", type=click.Path(), metavar="FILE", help="Put the token there (mode 600), not on stdout.")
+@click.option("--add", metavar="NAME", help="Give NAME roles and a new token, which is shown once and stored nowhere.")
+@click.option("--remove", metavar="NAME", help="Remove NAME; earlier approvals stay valid.")
+@click.option("--new-token", metavar="NAME", help="Replace the token of NAME.")
+@click.option("--role", "roles", multiple=True, type=click.Choice(ROLES), help="Role of the added person; repeatable.")
+@click.option("--token-file", type=click.Path(), metavar="FILE", help="Write the token here (mode 600), not to stdout.")
 @as_actor
 @token_option
 @actors_option
@@ -168,10 +168,10 @@ def actors(
     as_json: bool,
     store: str,
 ) -> None:
-    """List who may approve (reviewer) and who may promote and roll back (operator), or change that.
+    """List or change who may approve (reviewer) and who may promote and roll back (operator).
 
-    They stand in a YAML file of names, roles and public keys. Once there is a reviewer, a change needs the token of
-    one: --as NAME, and CTXSTEWARD_TOKEN, a line on standard input, or --token.
+    A YAML file holds names, roles and public keys. Once it has a reviewer, each change needs a reviewer's token:
+    --as NAME, and CTXSTEWARD_TOKEN, a line on standard input, or --token.
     """
     asked = [name for name in (add, remove, new_token) if name is not None]
     if not asked:

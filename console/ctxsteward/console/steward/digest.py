@@ -1,7 +1,7 @@
 """``ctxsteward steward digest``: a week (ISO 8601, UTC) in sentences.
 
-It says what came into force, what was taken out and why, what waits, what was rejected, and which errors came up in
-most transcripts. What waits is what waits now.
+It begins with what is in force and what waits now, on one screen of 20 lines, and goes on with what was taken out and
+why, what was rejected, and which errors came up in most transcripts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from ctxsteward.steward.release.changelog import markdown_text
 
 from ..terminal.output import print_json, write_text
 from .context import StewardContext
-from .questions import questions
+from .questions import count, questions
 from .records import LedgerView, ProfileOptions, about_a_profile, reason_text, records_at
 from .versions import texts
 
 MAX_ERRORS = 5
+FIRST_LINES = 4
+"""Lines of a list before the rest is counted, so that what is in force and what waits fill no more than one screen."""
 _WEEK = re.compile(r"(\d{4})-W(\d{2})")
 _BY_ID = re.compile(r"^(?:night|request) \S+?(?:, |$)")
 """How the reason of a commit begins that names a night or a request by its id."""
@@ -46,10 +48,12 @@ def digest_document(place: StewardContext, records: LedgerView, monday: date) ->
     """What happened to a profile in one week, and what waits now."""
     start = datetime.combine(monday, datetime.min.time(), UTC).timestamp()
     stop = start + timedelta(weeks=1).total_seconds()
-    asked = questions(place, records).questions
+    asked = questions(place, records, replays=0).questions
     in_force: list[dict[str, Any]] = []
     taken_out: list[dict[str, Any]] = []
-    for entry in (told.entry for told in place.versions.told() if start <= instant(told.entry.when) < stop):
+    for entry in place.versions.told():
+        if not start <= instant(entry.when) < stop:
+            continue
         commit = {"version": entry.version, "when": entry.when, "who": entry.who}
         before = texts(place.versions.at(entry.version - 1).profile if entry.version > 1 else None)
         after = texts(place.versions.at(entry.version).profile)
@@ -72,8 +76,12 @@ def digest_document(place: StewardContext, records: LedgerView, monday: date) ->
         "last": str(monday + timedelta(days=6)),
         "in_force": in_force,
         "taken_out": taken_out,
+        "version": place.head or None,
+        "lines": len(place.versions.newest().profile.meta) if place.head else 0,
         "requests": len(place.pending()),
-        "waiting": [{"text": ask.record.text, "why": ask.waits} for ask in asked],
+        "waiting": [
+            {"text": one.record.text, "why": one.waits, "draft": one.change and one.change.at} for one in asked
+        ],
         "rejected": sorted(_rejected(place, records, start, stop), key=lambda row: (row["when"], row["text"])),
         "errors": [{"text": records.by_id[id].text, "transcripts": n} for id, n in errors if id in records.by_id],
     }
@@ -107,20 +115,32 @@ def _rejected(place: StewardContext, records: LedgerView, start: float, stop: fl
 
 def digest_text(week: Mapping[str, Any]) -> str:
     """The digest as Markdown, in sentences."""
+    learnt = count(week["lines"], "learnt line", "learnt lines")
+    stands = f"Version {week['version']} is in force, with {learnt}" if week["version"] else "Nothing is in force"
     lines = [
         f"# Week {week['week']} of {markdown_text(week['profile'])}",
         "",
-        f"From {week['first']} to {week['last']}.",
+        f"From {week['first']} to {week['last']}. {stands}.",
         "",
     ]
-    for heading, rows, nothing in (
-        ("What came into force", map(_came, week["in_force"]), "Nothing came into force."),
-        ("What was taken out", map(_went, week["taken_out"]), "Nothing was taken out."),
-        (f"What waits for people: {len(week['waiting']) + week['requests']:,}", _waits(week), "Nothing waits."),
-        ("What was rejected", map(_refused, week["rejected"]), "Nothing was rejected."),
-        ("Errors that came up most in its transcripts", map(_came_up, week["errors"]), "No error with a known remedy."),
+    waits = f"What waits for people: {len(week['waiting']) + week['requests']:,}"
+    for heading, rows, nothing, more in (
+        ("What came into force", map(_came, week["in_force"]), "Nothing came into force.", "log"),
+        (waits, _waits(week), "Nothing waits.", "review"),
+        ("What was taken out", map(_went, week["taken_out"]), "Nothing was taken out.", "log"),
+        ("What was rejected", map(_refused, week["rejected"]), "Nothing was rejected.", ""),
+        (
+            "Errors that came up most in its transcripts",
+            map(_came_up, week["errors"]),
+            "No error with a known remedy.",
+            "",
+        ),
     ):
-        lines += [f"## {heading}", "", *([f"- {markdown_text(row)}" for row in rows] or [nothing]), ""]
+        told = [f"- {markdown_text(row)}" for row in rows]
+        if more and len(told) > FIRST_LINES:
+            rest = f"- and {len(told) - FIRST_LINES:,} more: `ctxsteward steward {more}`"
+            told = [*told[:FIRST_LINES], rest]
+        lines += [f"## {heading}", "", *(told or [nothing]), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -140,7 +160,9 @@ def _waits(week: Mapping[str, Any]) -> Iterator[str]:
     if week["requests"]:
         changes = "A change waits" if week["requests"] == 1 else f"{week['requests']:,} changes wait"
         yield f"{changes} for approval as a whole."
-    yield from (f"“{row['text']}” {row['why']}" for row in week["waiting"])
+    for row in week["waiting"]:
+        draft = f" (drafted for {row['draft']})" if row["draft"] else ""
+        yield f"“{row['text']}”{draft} {row['why']}"
 
 
 def _refused(row: Mapping[str, Any]) -> str:
@@ -153,13 +175,13 @@ def _came_up(row: Mapping[str, Any]) -> str:
 
 
 @click.command()
-@click.option("--week", metavar="WEEK", help="Such as 2026-W48; default: the week of today, so far.")
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write it there, as Markdown.")
+@click.option("--week", metavar="WEEK", help="Week to show, such as 2026-W48; default: the current week so far.")
+@click.option("--out", type=click.Path(), metavar="FILE", help="Write Markdown to this file.")
 @about_a_profile()
 def digest(week: str | None, out: str | None, where: ProfileOptions, as_json: bool) -> None:
-    """Tell a week in sentences: what came into force, what was taken out and why, what waits, what was rejected.
+    """Summarize a week in sentences: what came into force, what waits, what was removed and why, what was rejected.
 
-    Also which tool errors came up in most transcripts of that week, of those whose remedy was seen.
+    It also lists the tool errors that occurred in most transcripts of that week and have a known remedy.
     """
     with where.open() as place, records_at(place) as records:
         document = digest_document(place, records, week_of(week, place.here.today))

@@ -171,7 +171,7 @@ def _people(actors: str | None, store: str) -> Iterator[DoctorCheck]:
 def _profile(place: StewardContext) -> Iterator[DoctorCheck]:
     number = 0
     for version in place.versions.told():
-        number = version.entry.version
+        number = version.version
     head = place.versions.newest()
     yield DoctorCheck("store", "ok", place.store.uri)
     yield DoctorCheck("profile", "ok", f"{place.profile}: {number} versions, {len(head.profile.meta)} records in force")
@@ -279,13 +279,13 @@ def _text_of(error: Exception) -> str:
 
 
 @click.command()
-@click.option("--settings", type=click.Path(), metavar="FILE", help="Settings of the nights (YAML), checked too.")
+@click.option("--settings", type=click.Path(), metavar="FILE", help="Also check these night settings (YAML).")
 @about_a_profile()
 @click.pass_context
 def doctor(ctx: click.Context, settings: str | None, where: ProfileOptions, as_json: bool) -> None:
-    """Check everything that a night rests on, and say what to do about each thing that is wrong.
+    """Check everything that a night needs, and print a remedy for each problem.
 
-    Exit code 1: something is wrong.
+    Exit code 1: there is a problem.
     """
     with progress("checking", shown=not as_json) as tell:
         checks = checked(where, settings, tell)

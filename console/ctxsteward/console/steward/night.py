@@ -57,6 +57,7 @@ from .context import (
     with_shipped,
 )
 from .night_report import night_document, show_night, with_changelog, with_records
+from .questions import count_drafts
 from .records import LedgerView, ProfileOptions, about_a_profile, records_at
 
 STAGES = (
@@ -190,7 +191,7 @@ def run_prepared(night: PreparedNight, tell: Tell) -> NightReport:
 
         report = run_on_dask(settings).model_copy(update={"findings": night.findings})
         with records_at(place) as records:
-            return with_changelog(with_records(report, records, before), place.versions)
+            return _told(report, place, records, before)
     from ctxsteward.steward.night.telemetry import tell_night
 
     with open_night(settings, place.here, tell=tell) as opened:
@@ -198,10 +199,14 @@ def run_prepared(night: PreparedNight, tell: Tell) -> NightReport:
         tell_night(report)
         if report.outcome == "busy":
             return report
-        head = place.versions.head()
-        policy = settings.admission.under(head.profile if head else None)
-        records = LedgerView.of(place, opened.ledger, report.night, policy)
-        return with_changelog(with_records(report, records, before), place.versions)
+        return _told(report, place, LedgerView.of(place, opened.ledger, report.night, settings), before)
+
+
+def _told(report: NightReport, place: StewardContext, records: LedgerView, before: set[str] | None) -> NightReport:
+    """The report with records, drafts and changelog."""
+    drafted = count_drafts(place, records) if before is not None else 0
+    told = with_records(report, records, before).model_copy(update={"drafted": drafted})
+    return with_changelog(told, place.versions)
 
 
 def _check_sources(transcripts: Sequence[str]) -> None:
@@ -251,21 +256,21 @@ def _active(place: StewardContext, *, keep: bool) -> set[str] | None:
 
 
 @click.command()
-@click.option("--transcripts", multiple=True, metavar="PATH|URI", help="A folder, a file, s3://BUCKET/PREFIX or store.")
-@click.option("--since", metavar="TIME", help="Leave out what changed before (ISO 8601).")
-@click.option("--until", metavar="TIME", help="Leave what changed then or later to a later night.")
-@click.option("--full", is_flag=True, default=None, help="Read everything anew.")
-@click.option("--dry-run", is_flag=True, default=None, help="Decide, and keep nothing.")
-@click.option("--runner", type=click.Choice(["threads", "dask"]), help="Who runs batches; default: threads.")
+@click.option("--transcripts", multiple=True, metavar="PATH|URI", help="Folder, file, s3://BUCKET/PREFIX or store.")
+@click.option("--since", metavar="TIME", help="Ignore transcripts that changed before this time (ISO 8601).")
+@click.option("--until", metavar="TIME", help="Ignore transcripts that changed at or after this time.")
+@click.option("--full", is_flag=True, default=None, help="Read every transcript again.")
+@click.option("--dry-run", is_flag=True, default=None, help="Decide, but store nothing.")
+@click.option("--runner", type=click.Choice(["threads", "dask"]), help="Runner of the batches; default: threads.")
 @click.option("--workers", type=int, metavar="N", help="Threads, or processes of a local Dask cluster; default: 2.")
-@click.option("--dask-address", metavar="ADDRESS", help="Scheduler of a Dask cluster that is there already.")
-@click.option("--night", metavar="DATE", help="Its date, by which records age; default: today.")
-@click.option("--canary", "canary_share", type=float, metavar="SHARE", help="Give a new version to this share first.")
+@click.option("--dask-address", metavar="ADDRESS", help="Scheduler of an existing Dask cluster.")
+@click.option("--night", metavar="DATE", help="Date of the night; records age by it; default: today.")
+@click.option("--canary", "canary_share", type=float, metavar="SHARE", help="Share of sessions to try it on first.")
 @click.option(
     "--profile",
     type=click.Path(),
     metavar="FILE",
-    help="Profile (YAML): makes the first version; else it must be what is in force (see `steward propose`).",
+    help="Profile (YAML) for a first version; later it must equal the one in force (see `steward propose`).",
 )
 @click.option("--settings", type=click.Path(), metavar="FILE", help="Settings (YAML); default: CTXSTEWARD_SETTINGS.")
 @click.option("--as", "who", metavar="NAME", help="Author of a first version; default: your login name.")
@@ -283,11 +288,11 @@ def run(
     as_json: bool,
     **options: object,
 ) -> None:
-    """Run one night: read what is due, harvest, reconcile, check, commit, and say what changed and why.
+    """Run one night: read new transcripts, harvest, reconcile, check, commit, and report what changed and why.
 
-    Without --transcripts it goes on with what the last night read, or with the store's own closed sessions; on a new
-    store it runs on shipped transcripts. Exit codes: 1 a batch failed, or nothing could be read; 3 a person must look,
-    or another night is under way; 4 a canary was rolled back.
+    Without --transcripts it continues with the last night's source, or with the store's own closed sessions; on a
+    new store it runs on shipped transcripts. Exit codes: 1 a batch failed, or nothing could be read; 3 a person
+    must decide, or another night is running; 4 a canary was rolled back.
     """
     file = read_settings(settings)
     asked = NightOptions(

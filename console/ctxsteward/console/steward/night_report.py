@@ -47,7 +47,7 @@ def with_records(report: NightReport, records: LedgerView, before: set[str] | No
 
 def with_changelog(report: NightReport, versions: ProfileVersions) -> NightReport:
     """Add the changelog entry of the version that came into force, if one did."""
-    if report.outcome not in ("promoted", "canary") or report.dry_run or report.version is None:
+    if not report.has_landed or report.dry_run or report.version is None:
         return report
     return report.model_copy(update={"landed": next(iter(versions.told(report.version)), None)})
 
@@ -55,13 +55,12 @@ def with_changelog(report: NightReport, versions: ProfileVersions) -> NightRepor
 def night_document(report: NightReport) -> dict[str, Any]:
     """The night as JSON."""
     return report.model_dump(mode="json") | {
-        "rates": report.rates,
         "records": {
             "compared": report.is_compared,
             "new": [_record_document(record, report) for record in report.new],
             "held": [_record_document(record, report) for record in report.held],
         },
-        "changelog": None if report.landed is None else report.landed.entry.model_dump(mode="json"),
+        "changelog": None if report.landed is None else report.landed.model_dump(mode="json"),
         "exit_code": report.exit_code,
         "findings": [finding.model_dump(mode="json") for finding in report.findings],
     }
@@ -89,12 +88,13 @@ def show_night(console: Console, report: NightReport, *, is_shipped: bool) -> No
         say(console, f"  alert: {alert}", "yellow")
     if report.outcome == "busy":
         return
-    if not report.count("due") and report.outcome == "unchanged":
+    if not report.stages.get("due") and report.outcome == "unchanged":
         console.print(f"nothing new: no transcript is due, version {report.version or 'none'} stays in force")
         return
+    befores = (0, *report.stages.values())
     rows = (
-        (left.stage, f"{left.count:,}", "" if left.share is None or left.share > 1 else percent(left.share))
-        for left in report.stages
+        (stage, f"{count:,}", percent(count / before) if 0 < before >= count else "")
+        for (stage, count), before in zip(report.stages.items(), befores, strict=False)
     )
     console.print(grid("stage", "left", "of the stage before", rows=rows, numbers=("left", "of the stage before")))
     for lines in (_changed(report), _listed(report), _refused(report), _checks(report)):
@@ -112,10 +112,9 @@ Lines = Iterator[tuple[str, str]]
 
 def _changed(report: NightReport) -> Lines:
     """What the slice gains and loses, each with the spans it rests on."""
-    landed = report.outcome in ("promoted", "canary")
-    would = "Would change for everybody" if report.dry_run or not landed else "Changed for everybody"
+    would = "Changed for everybody" if report.has_landed and not report.dry_run else "Would change for everybody"
     if report.changes:
-        yield f"{would}{f', version {report.version}' if landed and report.version else ''}:", "bold"
+        yield f"{would}{f', version {report.version}' if report.has_landed and report.version else ''}:", "bold"
     by_text = {record.text: record for record in report.new}
     for line in report.changes:
         yield f"  {line}", ""
@@ -159,9 +158,11 @@ def _refused(report: NightReport) -> Lines:
 
 def _checks(report: NightReport) -> Lines:
     """Drift, evals and canary, and what waits for people."""
-    for name, check in (("drift", report.drift), ("gate", report.gate), ("canary", report.canary)):
-        if check is not None:
-            why = f": {'; '.join(check.why)}" if check.why else ""
-            yield f"{name} {check.level}{why}", ""
+    for name, check in report.checks.items():
+        why = f": {'; '.join(check.why)}" if check.why else ""
+        yield f"{name} {check.level}{why}", ""
+    if report.drafted:
+        changes = "change of the profile is" if report.drafted == 1 else "changes of the profile are"
+        yield f"{report.drafted:,} {changes} drafted; see `ctxsteward steward review`", ""
     if report.waiting:
         yield f"{report.waiting:,} waits for a person; see `ctxsteward steward review`", ""

@@ -16,9 +16,8 @@ from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.recommendation import Status
 from ctxsteward.steward.drift.report import report as drift_report
 from ctxsteward.steward.harvest.usage import RecordUse
-from ctxsteward.steward.night.alerts import ALERT_NIGHTS, alerts_of
-from ctxsteward.steward.night.chain import Night
-from ctxsteward.steward.night.report import rates_of
+from ctxsteward.steward.night.alerts import ALERT_NIGHTS
+from ctxsteward.steward.night.report import NightReport
 
 from ..pages.charts import Bar, Series, bars, counted, lines
 from ..pages.frame import render
@@ -30,7 +29,6 @@ from .versions import basis_text, changelog_rows
 
 MAX_NIGHTS, MAX_VERSIONS, MAX_RECORDS = 90, 30, 500
 STATUSES: tuple[Status, ...] = ("active", "vetted", "candidate", "superseded", "expired", "quarantined", "rejected")
-YIELDS = ("due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "promoted")
 
 
 def write_page(path: str, place: StewardContext) -> None:
@@ -44,12 +42,15 @@ def write_page(path: str, place: StewardContext) -> None:
             tenant=place.tenant,
             when=place.here.when,
             version=number or None,
-            nights=list(place.nights.history(MAX_NIGHTS)),
+            nights=place.nights.reports(MAX_NIGHTS),
             drifts=list(_drifts(place, number)),
             records=list(records.values()),
             slice=[(line.text, ", ".join(line.sources), line.approved, _quotes(ledger, line.id)) for line in meta],
             requests=[request.id for request in place.pending()],
-            questions=[(ask.record.id, list(question_lines(ask))) for ask in questions(place, ledger).questions],
+            questions=[
+                (ask.record.id, list(question_lines(ask)), ask.is_acceptable)
+                for ask in questions(place, ledger).questions
+            ],
             versions=changelog_rows(place, MAX_VERSIONS),
             uses=ledger.ledger.uses.of_records(),
         )
@@ -62,11 +63,11 @@ def page(
     tenant: str,
     when: str,
     version: int | None,
-    nights: Sequence[Night],
+    nights: Sequence[NightReport],
     records: Sequence[MetaRecommendation],
     slice: Sequence[tuple[str, str, bool, Sequence[str]]] = (),
     requests: Sequence[str] = (),
-    questions: Sequence[tuple[str, Sequence[str]]] = (),
+    questions: Sequence[tuple[str, Sequence[str], bool]] = (),
     versions: Sequence[Mapping[str, Any]] = (),
     drifts: Sequence[tuple[int, float, float]] = (),
     uses: Mapping[str, RecordUse] | None = None,
@@ -74,25 +75,28 @@ def page(
     """The page; the same bytes for the same values.
 
     `slice` has text, sources, whether a person approved it, and quoted evidence of each line in force; `questions` the
-    id of each record that waits and its lines; `drifts` version, changed share of the governed text, and of meta.
+    id of each record that waits, its lines, and whether its draft can be accepted; `drifts` version, changed share of
+    the governed text, and of meta.
     """
     about = f"version {version} in force" if version else "nothing in force yet"
-    recent = list(zip(nights, alerts_of(nights), strict=True))[-ALERT_NIGHTS:]
     return render(
         "steward.html.j2",
         title=f"Steward of {profile}",
         about=f"tenant {tenant}, {about}, {len(nights)} nights shown; made {when}",
         slice=slice,
         requests=[(id, commands_for(id, ("approve", "reject"))) for id in requests],
-        questions=[(asked, commands_for(id, tuple(DECISIONS))) for id, asked in questions],
-        alerts=[(night.night, alert) for night, odd in reversed(recent) for alert in odd],
+        questions=[
+            (asked, commands_for(id, [each for each in DECISIONS if each != "accept" or is_acceptable]))
+            for id, asked, is_acceptable in questions
+        ],
+        alerts=[(night.night, alert) for night in reversed(nights[-ALERT_NIGHTS:]) for alert in night.alerts],
         plots=list(_plots(nights, drifts, records)),
         records=_record_rows(records, uses or {}),
         versions=[(row["version"], row["when"], row["who"], row["why"], basis_text(row)) for row in versions],
     )
 
 
-DECISIONS: Mapping[str, str] = {"approve": "", "reject": ' --reason "…"', "edit": ' --text "…"'}
+DECISIONS: Mapping[str, str] = {"approve": "", "accept": "", "reject": ' --reason "…"', "edit": ' --text "…"'}
 """Decisions about a record, each with what its command asks for."""
 
 
@@ -119,36 +123,36 @@ def _drifts(place: StewardContext, head: int) -> Iterator[tuple[int, float, floa
 
 
 def _plots(
-    nights: Sequence[Night],
+    nights: Sequence[NightReport],
     drifts: Sequence[tuple[int, float, float]],
     records: Sequence[MetaRecommendation],
 ) -> Iterator[tuple[str, Markup]]:
     """Plots of what there is; a series begins with two nights, or two versions that changed something."""
     dates = [night.night for night in nights]
-    counts = nights[-1].counts if nights else {}
-    if counts:
-        yield "Yield of each stage, last night", bars("Yield", [Bar(s, (counts[s],)) for s in YIELDS if s in counts])
+    if nights and nights[-1].stages:
+        yields = [Bar(stage, (count,)) for stage, count in nights[-1].stages.items()]
+        yield "Yield of each stage, last night", bars("Yield", yields)
     if len(drifts) > 1:
         numbers, governed, meta = zip(*drifts, strict=True)
         changed = [Series("governed text", governed), Series("meta", meta)]
         yield "Drift, version by version", lines("Drift", changed, list(map(str, numbers)))
     if len(nights) > 1:
-        levels = Counter(night.drift or "nothing staged" for night in nights)
+        levels = Counter(night.drift.level if night.drift else "nothing staged" for night in nights)
         shown = [Bar(name, (levels[name],)) for name in ("INFO", "WARN", "BLOCK", "nothing staged") if levels[name]]
         yield "Drift over nights", bars("Nights by drift level", shown)
-        rates = [rates_of(night.counts) for night in nights]
+        rates = [night.rates for night in nights]
         series = [Series(name, tuple(rate.get(name) for rate in rates)) for name in ("anticipated", "used", "obeyed")]
         series = [rate for rate in series if sum(value is not None for value in rate.values) > 1]
         if series:
             yield "Hit rate over nights", lines("Hit rate", series, dates)
-        new = tuple(float(night.counts.get("absorbed", 0)) for night in nights)
+        new = tuple(float(night.stages.get("absorbed", 0)) for night in nights)
         yield (
             "New observations over nights",
             lines("New observations", [Series("new", new)], dates, top=max((*new, 1.0)), percent=False),
         )
     refused: Counter[str] = Counter()
     for night in nights:
-        refused.update(night.quarantined)
+        refused.update(night.refused)
     if refused:
         yield "Quarantine, by reason", bars("Quarantine", counted(refused))
     kinds = Counter((record.kind, record.status) for record in records)

@@ -1,8 +1,7 @@
 """``ctxsteward steward propose``, ``promote`` and ``rollback``: changes of a profile by hand.
 
 ``propose`` stages and judges a change of the version in force, and puts it before people. The author proves by a token
-who they are, as a reviewer does: nobody reviews a change of their own. Where a night's candidate becomes an entry, the
-proposer writes the entry's text: a version holds operators' words, and users' words stay in the vault.
+who they are, as a reviewer does: nobody reviews a change of their own.
 
 ``promote`` and ``rollback`` work under the lease of the profile's writers. Nothing is taken on trust: the drift report
 is made again, the frozen cases are replayed again, signatures are checked where the commit is
@@ -20,28 +19,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import click
-from pydantic import ValidationError
 from rich.console import Console
 
 from ctxsteward.schemas import InputError
-from ctxsteward.schemas.profile import ProfileDocument, ProfileEntry
-from ctxsteward.schemas.profile_changes import DriftReport
-from ctxsteward.steward import promote as commit_challenger, rollback as commit_rollback
-from ctxsteward.steward.gate.port import GateReport
+from ctxsteward.schemas.profile import ProfileDocument
+from ctxsteward.steward import rollback as commit_rollback
 from ctxsteward.steward.night.environment import draft_store
-from ctxsteward.steward.release.approvals import ApprovalRequest
-from ctxsteward.steward.release.assignment import keeping, move, started
+from ctxsteward.steward.release.assignment import keeping, move
 from ctxsteward.steward.release.decision import Decisions
-from ctxsteward.steward.release.promotion import judge, stage
 from ctxsteward.steward.release.slice import fits_slice
 from ctxsteward.store.profiles.pointers import resolver
-from ctxsteward.store.profiles.proposal import Proposal, by_people, of_entry, of_file
+from ctxsteward.store.profiles.proposal import Proposal, by_people, of_file
 from ctxsteward.store.profiles.text import Profile
 from ctxsteward.store.profiles.versions import Lease, Version
 
 from ..terminal import tables
 from ..terminal.failures import BLOCKED, ROLLED_BACK, STEWARD, need
-from ..terminal.options import read_profile
 from ..terminal.output import print_result
 from ..terminal.tables import say
 from .context import StewardContext
@@ -55,14 +48,10 @@ from .records import (
     token,
 )
 from .review import check_people, find_request
-from .taking_effect import leased, writing_by_hand
-from .versions import changes
+from .taking_effect import leased, promotion_outcome, request_promoted, staged, writing_by_hand
 
 MAX_SESSIONS_SHOWN = 10
 MAX_NOTE_CHARS = 500
-SPENT = ("superseded", "rejected", "expired")
-"""Statuses of records that no change may be made of."""
-NOTHING_ASKED = "say what to propose: a profile file, or --record ID with --to BLOCK.KEY and --text"
 
 
 def operator(place: StewardContext, actor: str | None, token: str | None) -> str:
@@ -82,9 +71,9 @@ def promoted(place: StewardContext, id: str, who: str, share: float | None) -> d
         raise InputError(f"--canary {share}: write a share over 0 and up to 1, such as 0.1")
     with leased(place) as lease:
         if lease is None:
-            return _told(id, place, "busy", "a night is under way; try again when it has ended")
+            return promotion_outcome(id, place, "busy", "a night is under way; try again when it has ended")
         if request is not None:
-            return _request_promoted(place, request, who, share, lease)
+            return request_promoted(place, request, who, share, lease)
         return _record_promoted(place, id, who, share, lease)
 
 
@@ -156,52 +145,6 @@ def show(console: Console, outcome: Mapping[str, Any]) -> None:
         console.print(tables.shown(f"see `ctxsteward steward review {outcome['request']}`"))
 
 
-def _request_promoted(
-    place: StewardContext, request: ApprovalRequest, who: str, share: float | None, lease: Lease
-) -> dict[str, Any]:
-    when = place.here.when
-    challenger = place.approvals.challenger(request)
-    champion = place.versions.at(request.parent).profile if request.parent else None
-    drift, gate = _judged(place, challenger, request.parent)
-    canary = started(share, request.parent) if share and request.parent else None
-    why = f"request {request.id}, promoted by {who}" + (f": {request.note}" if request.note else "")
-    landed = commit_challenger(
-        place.store,
-        place.profile,
-        challenger,
-        drift,
-        gate,
-        place.approvals,
-        request.author,
-        why,
-        when,
-        tenant=place.tenant,
-        parent=request.parent,
-        epoch=lease.epoch,
-        canary=canary,
-    )
-    lines = list(changes(champion, challenger))
-    if landed.kind == "blocked":
-        return _told(request.id, place, landed.obstacle or "blocked", landed.why, request=request.id, changes=lines)
-    written = landed.kind == "committed"
-    return _told(request.id, place, None, landed.why, written=written, canary=canary, changes=lines)
-
-
-def _judged(place: StewardContext, challenger: ProfileDocument, parent: int) -> tuple[DriftReport, GateReport]:
-    """Compare a challenger with the version it was made from: drift report and evals."""
-    settings = place.settings()
-    return judge(
-        place.store,
-        place.profile,
-        challenger,
-        parent=parent,
-        when=place.here.when,
-        limits=settings.drift,
-        gate=settings.gate,
-        tenant=place.tenant,
-    )
-
-
 def _record_promoted(place: StewardContext, id: str, who: str, share: float | None, lease: Lease) -> dict[str, Any]:
     """The deciding half of a night, over records as they are now."""
     with records_at(place) as records:
@@ -210,8 +153,8 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         if record.status != "active" and (review is None or review.state != "approved"):
             agreed, people = len(place.record_reviews.approvers(record)), place.people_for(record)
             first = "a reviewer approves it first" if people == 1 else f"{agreed} of {people} have approved it"
-            why = f"record {record.id} is a {record.status}; {first}"
-            return _told(record.id, place, "needs_approval", why)
+            why = f"record {record.id} is {record.status}, not active; {first}"
+            return promotion_outcome(record.id, place, "needs_approval", why)
         deciding = Decisions(place.settings(canary_share=share), place.store, records.ledger)
         writing = writing_by_hand(place, records.date, record.id, who, lease)
         admitted = deciding.admit(records.date, writing.run)
@@ -219,50 +162,24 @@ def _record_promoted(place: StewardContext, id: str, who: str, share: float | No
         if record.id not in {entry.id for entry in fitted}:
             if deciding.keeps_out(record.id):
                 why = f"a rollback took record {record.id} back; a reviewer approves it anew first"
-                return _told(record.id, place, "needs_approval", why)
+                return promotion_outcome(record.id, place, "needs_approval", why)
             why = f"record {record.id} is worth less than those that fill the slice, or may not stand in it"
-            return _told(record.id, place, "no_room", why)
-        challenger = deciding.stage(fitted, writing)
-        if challenger is None:
-            return _told(record.id, place, None, f"record {record.id} stands in version {place.head} already")
-        drift = deciding.drift(challenger, writing)
-        gate = deciding.gate(challenger, drift, admitted)
-        landed = deciding.promote(challenger, drift, gate, admitted, fitted, writing)
-    if not landed.is_new:
+            return promotion_outcome(record.id, place, "no_room", why)
+        landed = deciding.decide(admitted, fitted, writing)
+    if landed.drift is None:
+        return promotion_outcome(record.id, place, None, f"record {record.id} stands in version {place.head} already")
+    if not landed.has_landed:
         waits = place.pending()
         *lines, why = landed.changes or ("it was refused",)
         request = waits[-1].id if waits else None
-        return _told(record.id, place, landed.outcome, why, request=request, changes=list(lines))
+        return promotion_outcome(record.id, place, landed.outcome, why, request=request, changes=list(lines))
     canary = {"share": share} if landed.outcome == "canary" else None
-    return _told(record.id, place, None, "", written=True, canary=canary, changes=list(landed.changes))
-
-
-def _told(
-    id: str,
-    place: StewardContext,
-    obstacle: str | None,
-    why: str,
-    *,
-    written: bool = False,
-    request: str | None = None,
-    canary: Mapping[str, Any] | None = None,
-    changes: list[str] | None = None,
-) -> dict[str, Any]:
-    return {
-        "id": id,
-        "version": place.head or None,
-        "written": written,
-        "obstacle": obstacle,
-        "why": why,
-        "request": request,
-        "canary": dict(canary) if canary else None,
-        "changes": changes or [],
-    }
+    return promotion_outcome(record.id, place, None, "", written=True, canary=canary, changes=list(landed.changes))
 
 
 @click.command()
 @click.argument("id", shell_complete=complete_waiting)
-@click.option("--canary", "share", type=float, metavar="SHARE", help="For this share of the sessions first.")
+@click.option("--canary", "share", type=float, metavar="SHARE", help="Share of sessions that get it first.")
 @as_actor
 @token
 @about_a_profile()
@@ -276,9 +193,9 @@ def promote(
     where: ProfileOptions,
     as_json: bool,
 ) -> None:
-    """Commit the request ID, or a version with the record ID in it, if everybody who must has agreed.
+    """Commit the request ID, or a version with the record ID in it, once everybody required has agreed.
 
-    It is an operator's. Drift report and evals are made again. Exit code 3: something is in the way, and is named.
+    Only an operator may do this. Drift report and evals run again. Exit code 3: something blocks it, and is named.
     """
     with where.open() as place:
         result = promoted(place, id, operator(place, actor, token), share)
@@ -289,8 +206,8 @@ def promote(
 
 @click.command()
 @click.argument("version", type=click.IntRange(1), metavar="V", shell_complete=complete_versions)
-@click.option("--note", default="by hand", show_default=True, metavar="TEXT", help="Why; kept in plain.")
-@click.option("--move-sessions", is_flag=True, help="Move open sessions to it that keep a version it takes back.")
+@click.option("--note", default="by hand", show_default=True, metavar="TEXT", help="Reason; stored unencrypted.")
+@click.option("--move-sessions", is_flag=True, help="Also move open sessions that still use a rolled-back version.")
 @as_actor
 @token
 @about_a_profile()
@@ -305,11 +222,11 @@ def rollback(
     where: ProfileOptions,
     as_json: bool,
 ) -> None:
-    """Commit the content of version V again, as a new version; records that were erased since stay away.
+    """Commit the content of version V again as a new version; records erased since then stay erased.
 
-    It is an operator's. What it takes back returns by a person's will alone. A session that is open keeps the version
-    it began with: those that keep what is taken back are named. Exit code 4; where V is what is in force, nothing is
-    written, and it is 0.
+    Only an operator may do this. What is rolled back returns only if a person asks for it. Open sessions keep the
+    version they began with; the output names those that keep a rolled-back version. Exit code 4; if V is already in
+    force, nothing is written and the exit code is 0.
     """
     with where.open() as place:
         result = rolled_back(place, version, operator(place, actor, token), note, moves=move_sessions)
@@ -322,13 +239,7 @@ def rollback(
 class ProposalOptions:
     """What the command line asks for."""
 
-    file: Profile | None = None
-    record: str | None = None
-    """A candidate's id."""
-    to: str | None = None
-    """``BLOCK.KEY`` of the entry that is made of it."""
-    text: str | None = None
-    """Its words."""
+    file: Profile
     vouched: Sequence[str] = ()
     note: str = ""
     dry_run: bool = False
@@ -337,7 +248,7 @@ class ProposalOptions:
 def target_profile(asked: ProposalOptions, profile_name: str | None) -> str | None:
     """The profile to change: the one that the file names, else the one of --profile-name."""
     unnamed = ProfileDocument().name
-    if asked.file is None or asked.file.name == unnamed:
+    if asked.file.name == unnamed:
         return profile_name
     if profile_name not in (None, asked.file.name):
         raise InputError(f"--profile-name {profile_name}: the file's profile is {asked.file.name!r}; leave one out")
@@ -363,9 +274,7 @@ def proposed(place: StewardContext, asked: ProposalOptions, who: str) -> dict[st
         if asked.dry_run:  # over a draft of the store, which is thrown away
             at = replace(place, store=stack.enter_context(draft_store(place.store, place.tenant)))
         head = at.versions.newest()
-        proposal = _of_record(at, asked, head) if asked.record is not None else _of_file(at, asked, head)
-        why = f"from record {asked.record}; {note}".rstrip("; ") if asked.record is not None else note
-        return _staged(at, proposal, head, who, why) | {"dry_run": asked.dry_run}
+        return staged(at, _of_file(at, asked, head), head, who, note) | {"dry_run": asked.dry_run}
 
 
 def show_proposal(console: Console, outcome: Mapping[str, Any]) -> None:
@@ -391,103 +300,31 @@ def show_proposal(console: Console, outcome: Mapping[str, Any]) -> None:
 
 
 def _of_file(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
-    proposed_profile = asked.file
-    if proposed_profile is None:
-        raise InputError(NOTHING_ASKED)
-    if asked.to is not None or asked.text is not None:
-        raise InputError("--to and --text go with --record; change the file instead")
-    if not by_people(proposed_profile):
-        return of_file(proposed_profile, head.profile, lambda pointer: False, asked.vouched)
+    if not by_people(asked.file):
+        return of_file(asked.file, head.profile, lambda pointer: False, asked.vouched)
     with records_at(place, keep=not asked.dry_run) as records:
         resolves = resolver(place.store, place.tenant, records.ledger.cites)
-        return of_file(proposed_profile, head.profile, resolves, asked.vouched, fits_slice)
-
-
-def _of_record(place: StewardContext, asked: ProposalOptions, head: Version) -> Proposal:
-    """An entry out of a candidate, in its proposer's words."""
-    if asked.file is not None or asked.vouched:
-        raise InputError("--record goes without a file and without --vouch; propose one of the two")
-    with records_at(place, keep=not asked.dry_run) as records:
-        record = records.find(asked.record or "")
-    if record.status in SPENT:
-        raise InputError(f"--record {record.id}: it is {record.status}; only what still stands can be proposed")
-    block, _, key = (asked.to or "").partition(".")
-    if not key:
-        raise InputError(f"--record {record.id}: say which entry it becomes, such as --to surface.length")
-    if not asked.text:
-        raise InputError(f"--record {record.id} says “{record.text}”; write the entry in your own words: --text TEXT")
-    old = next((existing for existing in getattr(head.profile, block, ()) if existing.id == key), None)
-    try:
-        entry = ProfileEntry.model_validate((old.model_dump() if old else {}) | {"id": key, "text": asked.text})
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        option = "--to" if first["loc"][:1] == ("id",) else "--text"
-        raise InputError(f"{option} {str(first['input'])[:80]}: {first['msg']}; correct it") from error
-    return of_entry(head.profile, block, entry)
-
-
-def _staged(place: StewardContext, proposal: Proposal, head: Version, who: str, why: str) -> dict[str, Any]:
-    document, parent = proposal.document, head.number
-    drift, gate = _judged(place, document, parent)
-    promotion = stage(
-        place.store,
-        place.profile,
-        document,
-        drift,
-        gate,
-        place.approvals,
-        who,
-        why,
-        place.here.when,
-        tenant=place.tenant,
-        parent=parent,
-    )
-    request = promotion.request
-    waits = request is not None and request.state in ("waiting", "approved")
-    return {
-        "outcome": "unchanged" if promotion.kind == "unchanged" else "staged" if waits else "blocked",
-        "profile": place.profile,
-        "parent": parent,
-        "author": who,
-        "request": request.id if request else None,
-        "state": request.state if request else None,
-        "people": promotion.people,
-        "level": drift.level,
-        "touched": list(drift.touched),
-        "touches_locked": drift.touches_locked,
-        "obstacle": promotion.obstacle,
-        "why": promotion.why,
-        "changes": list(changes(head.profile, document)),
-        "drift": [row.model_dump(mode="json") for row in drift.findings if row.level != "INFO"],
-        "gate": {"passed": gate.passed, "failed": list(gate.failed)},
-        "findings": [row.model_dump(mode="json") for row in proposal.findings],
-    }
+        return of_file(asked.file, head.profile, resolves, asked.vouched, fits_slice)
 
 
 @click.command()
-@click.argument("file", type=click.Path(), metavar="[FILE]", required=False)
-@click.option("--record", metavar="ID", help="Instead of a file: make an entry out of this candidate of a night.")
-@click.option("--to", metavar="BLOCK.KEY", help="The entry that it becomes, such as surface.length.")
-@click.option("--text", metavar="TEXT", help="The entry's words: the operator's own, not the user's.")
+@click.argument("file", type=click.Path())
 @click.option(
     "--vouch",
     "vouched",
     multiple=True,
     metavar="ID",
-    help="Keep this record of the file's meta though its sources cannot be resolved; repeatable.",
+    help="Keep this record although its sources cannot be resolved; repeatable.",
 )
-@click.option("--note", default="", metavar="TEXT", help="Why; kept in plain.")
-@click.option("--dry-run", is_flag=True, help="Judge it, and keep nothing; asks for no token.")
+@click.option("--note", default="", metavar="TEXT", help="Reason; stored unencrypted.")
+@click.option("--dry-run", is_flag=True, help="Check the proposal, but store nothing; needs no token.")
 @as_actor
 @token
 @about_a_profile()
 @click.pass_context
 def propose(
     ctx: click.Context,
-    file: str | None,
-    record: str | None,
-    to: str | None,
-    text: str | None,
+    file: str,
     vouched: tuple[str, ...],
     note: str,
     dry_run: bool,
@@ -496,17 +333,13 @@ def propose(
     where: ProfileOptions,
     as_json: bool,
 ) -> None:
-    """Stage the profile in FILE, or one entry made of a candidate: drift report, evals, then people are asked.
+    """Stage the profile in FILE (`steward show` prints one): run drift check and evals, then ask people.
 
-    What nights have learned is carried over; a file that says what is in force stages nothing. One other person must
-    approve, two where a locked entry is touched; then `steward promote` brings it into force. Exit code 3: something
-    is in the way, and is named.
+    Records learned by nights are kept. A file equal to the profile in force stages nothing. One other person must
+    approve, two if a locked entry changes; then `steward promote` puts it into force. Exit code 3: something blocks
+    it, and is named.
     """
-    if file is None and record is None:
-        raise click.UsageError(NOTHING_ASKED, ctx)
-    asked = ProposalOptions(
-        file=read_profile(file), record=record, to=to, text=text, vouched=vouched, note=note, dry_run=dry_run
-    )
+    asked = ProposalOptions(file=Profile.load(file), vouched=vouched, note=note, dry_run=dry_run)
     with where._replace(profile_name=target_profile(asked, where.profile_name)).open() as place:
         result = proposed(place, asked, author(place, actor, token, dry_run=dry_run))
     print_result(result, show_proposal, as_json=as_json)

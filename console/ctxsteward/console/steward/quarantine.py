@@ -163,14 +163,14 @@ def _transcripts(
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Transcripts to read again.")
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="Most transcripts to read again.")
 @about_a_profile(people=False)
 @click.pass_context
 def quarantine(ctx: click.Context, limit: int, where: ProfileOptions, as_json: bool) -> None:
-    """List the transcripts that nights put into quarantine, read each again, and say what is wrong with it.
+    """List the transcripts in quarantine, read each again, and say what is wrong with it.
 
-    One that reads now is harvested by the next night once it has changed, or by `run --full`. Exit code 1: something
-    is in quarantine still.
+    A transcript that is readable now is harvested by the next night after it changes, or by `run --full`. Exit code
+    1: transcripts are still in quarantine.
     """
     with where.open() as place, progress("reading again", shown=not as_json) as tell:
         found = document(place, limit, tell)
@@ -180,18 +180,18 @@ def quarantine(ctx: click.Context, limit: int, where: ProfileOptions, as_json: b
 
 
 @click.command()
-@click.option("--session", metavar="ID", help="This session.")
-@click.option("--principal", metavar="NAME", help="This person, in all sessions (or in --session).")
-@click.option("--who", required=True, metavar="NAME", help="Who orders it; kept in plain.")
-@click.option("--why", required=True, metavar="TEXT", help="Why, such as a request's number; kept in plain.")
+@click.option("--session", metavar="ID", help="Session to erase.")
+@click.option("--principal", metavar="NAME", help="Person whose text to erase, in all sessions (or in --session).")
+@click.option("--who", required=True, metavar="NAME", help="Who requests the erasure; stored unencrypted.")
+@click.option("--why", required=True, metavar="TEXT", help="Reason, such as a request number; stored unencrypted.")
 @about_a_profile(people=False)
 def forget(
     session: str | None, principal: str | None, who: str, why: str, where: ProfileOptions, as_json: bool
 ) -> None:
-    """Erase what was harvested from transcripts outside the store, for good, in every version.
+    """Erase what was harvested from transcripts outside the store, permanently and in every version.
 
-    For the store's own sessions use `ctxsteward store forget`. A transcript that is marked as deleted where it lies is
-    forgotten by the next night.
+    For the store's own sessions use `ctxsteward store forget`. The next night also forgets each transcript that is
+    marked as deleted at its source.
     """
     if session is None and principal is None:
         raise click.UsageError("say whom: --session, --principal, or both")

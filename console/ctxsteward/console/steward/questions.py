@@ -4,12 +4,16 @@
 figure is counted by the ledger: transcripts in which something came up, runs by what was done in them and how they
 ended, sessions that were shown it, tokens of its line. Nothing is estimated, and what nobody counted is not told.
 
-A record that was rejected is not asked again, unless evidence of another kind than it had then speaks for it. The
-reason of the rejection is told with it, and with each record of the same slot.
+A record of which a change of the profile is drafted (`ctxsteward.steward.release.drafts`) stands with the patch, the
+line in force and what replayed cases say.
+
+A record that was rejected is not asked again, unless evidence of another kind than it had then speaks for it, nor is
+what means the same in other words. The reason of the rejection is told with it, and with each record of the same slot.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,10 +22,14 @@ import click
 from rich.console import Console
 
 from ctxsteward.schemas import MetaRecommendation
+from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.schemas.recommendation import Relation
 from ctxsteward.steward.admission import WAITING, is_asked
 from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.ledger.judgement import EvidenceKind, RecordBasis, TriedFix
+from ctxsteward.steward.ledger.meanings import means_the_same
+from ctxsteward.steward.release.approvals import ApprovalRequest
+from ctxsteward.steward.release.drafts import DraftedChange, drafted
 from ctxsteward.steward.release.record_reviews import RecordRejection
 from ctxsteward.steward.release.slice import HIGH_TOKENS, WEIGHTS, line_counter, line_of
 
@@ -42,6 +50,7 @@ from .records import (
     span_document,
     taken_back_from,
 )
+from .taking_effect import effect_of
 
 RULED = frozenset(("gainsays_locked", "gainsays_rule"))
 SHOWN_SPANS, SPAN_CHARS, SHOWN_TRIED = 3, 200, 4
@@ -64,6 +73,19 @@ WAITS: Mapping[str, str] = {
     "beside_locked": "This profile has locked lines: does it go against one of them?",
 }
 """Why a record waits, as one would say it to a colleague."""
+DRAFT_WAITS: Mapping[str, str] = {
+    "contradicts": "{People} say the opposite of a rule in force: is the rule still right?",
+    "proven": "It proved itself where it applied: is it a rule for good, which no longer fades?",
+    "unused": "It did not apply in sessions that were shown it: reject it, and it leaves the slice; approve it, and it "
+    "stays.",
+    "disobeyed": "Where it applied it was mostly disobeyed: reject it, and it leaves the slice; approve it, and it "
+    "stays.",
+}
+"""Why a record with a drafted change waits, where the record itself does not say so."""
+_FROM_RECORD = re.compile(r"from record ([0-9a-f]{16})")
+"""How the reason of a change begins that was made of a record."""
+MAX_REPLAYED = 10
+"""Drafts that are replayed for a list; each costs a third of a second."""
 NEW_EVIDENCE: Mapping[EvidenceKind, str] = {
     "said": "people have said it",
     "confirmed": "a tool of your own has said the same",
@@ -114,6 +136,31 @@ class ReviewQuestion:
     rejected: tuple[EarlierRejection, ...]
     against: Mapping[str, Any] | None
     """The rule that it gainsays or touches."""
+    change: DraftedChange | None = None
+    """What it would change in persona, policies, rails, surface or slice."""
+    replayed: str | None = None
+    """What the cases of the evals say before and after the change; None: they were not replayed."""
+
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether an entry is drafted, which a person may accept."""
+        return self.change is not None and self.change.text is not None
+
+    @property
+    def draft_lines(self) -> Iterator[str]:
+        """The drafted change as a patch, beside the line in force, with what replayed cases say."""
+        change = self.change
+        if change is None:
+            return
+        if change.text is None:
+            yield "Draft: take this line out"
+            return
+        was = "" if change.before is None else f"{change.before} → "
+        yield f"Draft: {'+' if change.before is None else '~'} {change.at}: {was}{change.text}"
+        if change.beside is not None:
+            yield f"In force beside it: {change.beside}"
+        if self.replayed is not None:
+            yield f"Effect: {self.replayed}"
 
     def document(self) -> dict[str, Any]:
         fields = record_fields(self.record) | {
@@ -127,68 +174,123 @@ class ReviewQuestion:
             "effect": self.effect,
             "rejected": [asdict(each) for each in self.rejected],
         }
-        return fields | ({} if self.against is None else {"against": self.against})
+        fields |= {} if self.against is None else {"against": self.against}
+        return fields | ({} if self.change is None else {"draft": asdict(self.change) | {"replayed": self.replayed}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionList:
-    """All that is asked of records."""
+    """All that waits for people."""
 
+    requests: tuple[ApprovalRequest, ...]
     questions: tuple[ReviewQuestion, ...]
+    """Of records."""
     held: int
     """Records that are not used."""
 
 
-def questions(place: StewardContext, records: LedgerView, *, every: bool = False) -> QuestionList:
-    """Records that a person may lift; with `every`, all that are held back or were rejected."""
-    asking = _QuestionWriter(place, records)
+def questions(
+    place: StewardContext, records: LedgerView, *, every: bool = False, replays: int = MAX_REPLAYED
+) -> QuestionList:
+    """Records that a person may lift; with `every`, all that are held back or were rejected.
+
+    What came up in most sessions is asked first, and the drafts of the first `replays` are replayed.
+    """
+    asking = _QuestionWriter(place, records, replays)
     held = [record for record in records.by_id.values() if record.status in WAITING or asking.is_out(record)]
     chosen = [record for record in records.by_id.values() if asking.is_asked(record, every=every)]
-    chosen.sort(key=lambda record: (record.kind, record.text, record.id))
+    chosen.sort(key=lambda record: (-record.support.sessions, record.kind, record.text, record.id))
     asked = tuple(asking.question(record, quotes=at < MAX_QUOTED) for at, record in enumerate(chosen))
-    return QuestionList(questions=asked, held=len(held))
+    return QuestionList(requests=tuple(place.pending()), questions=asked, held=len(held))
+
+
+def draft_of(place: StewardContext, records: LedgerView, record: MetaRecommendation) -> DraftedChange | None:
+    """The change that is drafted of a record; None where there is none."""
+    return _QuestionWriter(place, records).change(record)
+
+
+def count_drafts(place: StewardContext, records: LedgerView) -> int:
+    """How many changes of the profile are drafted for a person."""
+    asking = _QuestionWriter(place, records)
+    every = records.by_id.values()
+    return sum(asking.is_asked(record, every=False) and asking.change(record) is not None for record in every)
 
 
 class _QuestionWriter:
     """What is the same for all questions."""
 
-    def __init__(self, place: StewardContext, records: LedgerView) -> None:
-        self._place, self._records = place, records
+    def __init__(self, place: StewardContext, records: LedgerView, replays: int = 0) -> None:
+        self._place, self._records, self._replays = place, records, replays
         self._policy = place.settings().admission
         self._rejections = place.record_reviews.rejections()
         self._counter = line_counter()
         self._uses = records.ledger.uses.of_records()
         self._refused = [record for record in records.by_id.values() if record.status == "rejected"]
         self.is_out = taken_back_from(place)
+        head = place.versions.head()
+        self._profile = head.profile if head else ProfileDocument(name=place.profile)
+        staged = [request.note for request in place.requests() if request.state in ("waiting", "approved")]
+        whys = [entry.why for entry in place.versions.told()] if head else []
+        self._made = {id for text in (*staged, *whys) for id in _FROM_RECORD.findall(text)}
 
     def is_asked(self, record: MetaRecommendation, *, every: bool) -> bool:
         if self.is_out(record) or (every and record.status in (*WAITING, "rejected")):
             return True
-        if record.kind not in WEIGHTS:
+        if record.kind not in WEIGHTS or record.id in self._made:
             return False
         if record.status == "rejected":
             return bool(self._news(record, self._records.ledger.basis(record.id)))
-        return is_asked(record)
+        return (is_asked(record) or self.change(record) is not None) and not self._was_rejected(record)
+
+    def change(self, record: MetaRecommendation) -> DraftedChange | None:
+        """What is drafted of a record, which has not been made a change already."""
+        if record.id in self._made or self.is_out(record):
+            return None
+        basis = self._records.ledger.basis(record.id) if "fails_more" in record.reasons else None
+        return drafted(
+            record,
+            self._profile,
+            people=self._policy.independent_principals,
+            use=self._uses.get(record.id),
+            tried=basis.tried if basis is not None else (),
+        )
+
+    def _was_rejected(self, record: MetaRecommendation) -> bool:
+        """Whether a person rejected what means the same, by words of people."""
+        said = [each.text for each in self._refused if each.kind == record.kind and each.scope.tool is None]
+        return bool(said) and means_the_same(record.text, said)
+
+    def _replay(self, change: DraftedChange) -> str | None:
+        """What drift and replayed cases say of a change."""
+        if change.block == "meta" or not self._replays:
+            return None
+        self._replays -= 1
+        return effect_of(self._place, self._profile, change)
 
     def question(self, record: MetaRecommendation, *, quotes: bool) -> ReviewQuestion:
         basis = self._records.ledger.basis(record.id)
         against = against_rule(self._place, record) if RULED & set(record.reasons) else None
         why = TAKEN_BACK if self.is_out(record) else reason_text(record) if against is None else rule_text(against)
         tried = basis.tried if basis is not None else ()
+        change = self.change(record)
         return ReviewQuestion(
             record=record,
             line=line_of(record),
             spans=tuple(self._records.ledger.why(record.id) if quotes else ()),
             tried=tried,
             contrast=tuple(self._contrast(record, tried)),
-            waits=self._waits(record, basis, why),
+            waits=self._waits(record, basis, why, change),
             why=why,
             effect=" ".join(self._effect(record, basis)),
             rejected=tuple(self._rejected(record)),
             against=against,
+            change=change,
+            replayed=self._replay(change) if change is not None else None,
         )
 
-    def _waits(self, record: MetaRecommendation, basis: RecordBasis | None, why: str) -> str:
+    def _waits(
+        self, record: MetaRecommendation, basis: RecordBasis | None, why: str, change: DraftedChange | None
+    ) -> str:
         if record.status == "rejected":
             news = [NEW_EVIDENCE[kind] for kind in self._news(record, basis)]
             since = f"; since then {' and '.join(news)}" if news else ""
@@ -197,12 +299,14 @@ class _QuestionWriter:
         if "edited" in record.reasons and record.review is not None:
             who, when = record.review.who[0], (record.review.when or "")[:10]
             return f"{who} gave it these words on {when}; somebody else must approve them."
-        people = _count(record.support.principals, "person", "people")
+        people = count(record.support.principals, "person", "people")
         counted = {"people": people, "People": people[0].upper() + people[1:], "recoveries": self._policy.recoveries}
         counted["k"] = self._policy.independent_principals
+        if change is not None and change.cause in DRAFT_WAITS:
+            return DRAFT_WAITS[change.cause].format(**counted)
         codes = list(record.reasons) if not self.is_out(record) else []
         if basis is not None and basis.tried:
-            counted["helped"] = _count(basis.helped, "person or task", "people or tasks")
+            counted["helped"] = count(basis.helped, "person or task", "people or tasks")
             codes = ["needs_helped" if code == "needs_principals" else code for code in codes]
         reasons = [WAITS[code].format(**counted) for code in codes if code in WAITS]
         return " ".join(reasons) or _sentence(why)
@@ -225,14 +329,14 @@ class _QuestionWriter:
         for id in record.conflicts:
             other = self._records.by_id.get(id)
             if other is not None:
-                yield f"Against it {_count(other.support.principals, 'person says', 'people say')}: “{other.text}”"
+                yield f"Against it {count(other.support.principals, 'person says', 'people say')}: “{other.text}”"
 
     def _effect(self, record: MetaRecommendation, basis: RecordBasis | None) -> Iterator[str]:
         """What to expect of a record in prompts, by what was counted so far."""
         if basis is not None:
             first, last = ((moment or "")[:10] for moment in (record.support.first, record.support.last))
             dates = "" if not first else f", on {first}" if first == last else f", from {first} to {last}"
-            came = _count(
+            came = count(
                 basis.voices, *(("person or task", "people or tasks") if basis.tried else ("person", "people"))
             )
             yield f"It came up in {basis.transcripts:,} of {basis.read:,} transcripts, with {came}{dates}."
@@ -266,10 +370,11 @@ def _ends(done: TriedFix) -> str:
     if ended_runs == 1:
         return f"The one run that did so {'succeeded' if done.succeeded else 'failed'}{untold}."
     ended = f"{done.succeeded:,} succeeded and {done.failed:,} failed" if ended_runs else "none has a known end"
-    return f"Of {_count(ended_runs or done.untold, 'run', 'runs')} that did so {ended}{untold}."
+    return f"Of {count(ended_runs or done.untold, 'run', 'runs')} that did so {ended}{untold}."
 
 
-def _count(number: int, single: str, several: str) -> str:
+def count(number: int, single: str, several: str) -> str:
+    """A number with its noun."""
     return f"{number:,} {single if number == 1 else several}"
 
 
@@ -292,6 +397,7 @@ def question_lines(question: ReviewQuestion, *, every_span: bool = False) -> Ite
     if len(question.spans) > len(spans):
         yield f"  and {len(question.spans) - len(spans)} more"
     yield from (f"  {line}" for line in question.contrast)
+    yield from (f"  {line}" for line in question.draft_lines)
     yield f"  Why you: {question.waits}"
     yield f"  To expect: {question.effect}"
     yield from (f"  Before: {each.sentence(question.record.text)}" for each in question.rejected)
@@ -395,10 +501,10 @@ def _record_rows(record: MetaRecommendation, shown: int | None) -> Iterator[tupl
 @about_a_profile()
 @click.pass_context
 def why(ctx: click.Context, id: str, where: ProfileOptions, as_json: bool) -> None:
-    """Say why the record ID is what it is: its gate, its support, and each span it rests on, word by word.
+    """Explain the record ID: its gate, its support, and each span it rests on, word by word.
 
-    ID may be the first digits of an id, or an id that the record once had. Exit code 1: a span is gone, or is not what
-    its address says.
+    ID may be the first digits of an id, or an earlier id of the record. Exit code 1: a span is missing, or differs
+    from its address.
     """
     with where.open() as place, records_at(place) as records:
         record = records.find(id)

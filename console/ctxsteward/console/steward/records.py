@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from ctxsteward.schemas import InputError, MetaRecommendation
-from ctxsteward.steward.admission import AdmissionPolicy
+from ctxsteward.steward import NightSettings
 from ctxsteward.steward.artifacts.artifact import EvidenceQuote
 from ctxsteward.steward.drift.rules import against, rules_of
 from ctxsteward.steward.harvest.batches import BatchRecords
 from ctxsteward.steward.night.chain import moment_of
 from ctxsteward.steward.release.rollbacks import taken_back
-from ctxsteward.steward.release.slice import line_counter
 
 from ..terminal.options import DEFAULT_STORE, common
 from ..terminal.stores import open_stored
@@ -71,14 +70,11 @@ class LedgerView:
         self.ledger, self.date, self._as_of = ledger, date, as_of
 
     @classmethod
-    def of(cls, place: StewardContext, ledger: Ledger, date: str, policy: AdmissionPolicy) -> LedgerView:
+    def of(cls, place: StewardContext, ledger: Ledger, date: str, settings: NightSettings) -> LedgerView:
         """With what people said of single records."""
-        from ctxsteward.steward.ledger.records import JudgementContext
-        from ctxsteward.steward.release.record_reviews import reviews_of
+        from ctxsteward.steward.release.record_reviews import judgement_of
 
-        now = moment_of(date)
-        reviews = reviews_of(place.store, place.settings(), ledger, now)
-        return cls(ledger, date, JudgementContext(now=now, policy=policy, reviews=reviews, counter=line_counter()))
+        return cls(ledger, date, judgement_of(place.store, settings, ledger, moment_of(date)))
 
     def __iter__(self) -> Iterator[MetaRecommendation]:
         return self.ledger.records(self._as_of)
@@ -122,9 +118,7 @@ def records_at(place: StewardContext, *, keep: bool = True) -> Iterator[LedgerVi
             batches = BatchRecords(place.store, place.tenant, place.profile, extractor="")
             ledger.absorb_kept(artifact for batch in batches.every() for artifact in batch.artifacts)
         date = newest.night if newest else place.here.today
-        head = place.versions.head()
-        policy = place.settings().admission.under(head.profile if head else None)
-        yield LedgerView.of(place, ledger, date, policy)
+        yield LedgerView.of(place, ledger, date, place.settings())
 
 
 def span_document(quote: EvidenceQuote) -> dict[str, Any]:
@@ -242,7 +236,7 @@ profile_name = click.option(
     "--profile-name",
     metavar="NAME",
     shell_complete=_completer(_profiles),
-    help="Name of the governed profile; default: the store's only one.",
+    help="Name of the governed profile; default: the only one in the store.",
 )
 actors_option = click.option(
     "--actors",
@@ -255,11 +249,9 @@ as_actor = click.option(
     "actor",
     metavar="ACTOR",
     shell_complete=_of_place(lambda place: sorted(place.actors.actors)),
-    help="Who you are.",
+    help="Your name.",
 )
-token = click.option(
-    "--token", metavar="TOKEN", help="Your token; safer: CTXSTEWARD_TOKEN, or - for a line on standard input."
-)
+token = click.option("--token", metavar="TOKEN", help="Your token. Safer: CTXSTEWARD_TOKEN, or - for stdin.")
 
 
 def about_a_profile(*, people: bool = True) -> Callable[[_Command], _Command]:

@@ -28,6 +28,7 @@ from .context import StewardContext, read_token
 from .questions import (
     QuestionList,
     ReviewQuestion,
+    draft_of,
     question_lines,
     questions,
     record_document,
@@ -36,39 +37,27 @@ from .questions import (
     version_showing,
 )
 from .records import ProfileOptions, about_a_profile, as_actor, complete_waiting, records_at, token
-from .taking_effect import LATER, take_effect
+from .taking_effect import LATER, accept_draft, take_effect
 from .versions import changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingList:
-    """What waits for people."""
-
-    requests: list[ApprovalRequest]
-    records: QuestionList
-    reviewers: tuple[str, ...]
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "requests": [_request(each) for each in self.requests],
-            "records": [each.document() for each in self.records.questions],
-            "held": self.records.held,
-            "reviewers": list(self.reviewers),
-        }
-
-
-def waiting(place: StewardContext, *, every: bool = False, keep: bool = True) -> WaitingList:
+def waiting(place: StewardContext, *, every: bool = False) -> QuestionList:
     """Requests that wait, and records that a person may lift; with `every`, all records that are held back."""
-    with records_at(place, keep=keep) as records:
-        asked = questions(place, records, every=every)
-    return WaitingList(
-        requests=place.pending(),
-        records=asked,
-        reviewers=tuple(sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles)),
-    )
+    with records_at(place) as records:
+        return questions(place, records, every=every)
 
 
-Decision = Literal["approve", "reject", "edit"]
+def waiting_document(place: StewardContext, waits: QuestionList) -> dict[str, Any]:
+    """What waits, and who reviews, as JSON."""
+    return {
+        "requests": [_request(each) for each in waits.requests],
+        "records": [each.document() for each in waits.questions],
+        "held": waits.held,
+        "reviewers": sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles),
+    }
+
+
+Decision = Literal["approve", "accept", "reject", "edit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +77,7 @@ class ReviewerAnswer:
 
 
 def answer(place: StewardContext, given: ReviewerAnswer) -> dict[str, Any]:
-    """Approve or reject a request; approve, reject or edit a record."""
+    """Approve or reject a request; approve, reject or edit a record, or accept what is drafted of it."""
     words = " ".join(given.note.split())
     request = find_request(place, given.id)
     when = place.here.when
@@ -126,9 +115,17 @@ def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when
         basis = records.ledger.basis(record.id)
         as_approved = record.model_copy(update={"review": Review(state="approved")})
         support = records.ledger.support(as_approved, place.settings().admission)
+        change = draft_of(place, records, record) if given.decision == "accept" else None
     if given.seen is not None and record.text != given.seen:
         raise InputError(f"record {record.id} says something else now: “{record.text}”; look at it again")
     reviews, about = place.record_reviews, {"kind": "record", "id": record.id}
+    if given.decision == "accept":
+        if change is None:
+            raise InputError(f"record {record.id}: no change is drafted of it; approve it, or propose one")
+        who = place.owner(given.who, given.secret, "reviewer")
+        reviews.refuse_author(record, who)
+        made = {"kind": "draft", "verdict": "accept", "who": who, "when": when}
+        return about | made | accept_draft(place, record.id, change, who, given.secret, note)
     if given.decision == "edit":
         edited = reviews.edit(
             record, given.text or "", given.secret, when=when, who=given.who, note=note, support=support
@@ -146,12 +143,13 @@ def _answer_record(place: StewardContext, given: ReviewerAnswer, note: str, when
     return about | {"verdict": given.decision, "who": review.who[0], "when": when} | more
 
 
-DONE = {"approve": "approved", "reject": "rejected", "edit": "gave other words to"}
+DONE = {"approve": "approved", "accept": "accepted the draft of", "reject": "rejected", "edit": "gave other words to"}
 
 
 def answer_text(answered: Mapping[str, Any]) -> str:
     """An answer in a line, with what comes next."""
-    line = f"{answered['who']} {DONE[answered['verdict']]} {answered['kind']} {answered['id']}: "
+    kind = "record" if answered["kind"] == "draft" else answered["kind"]
+    line = f"{answered['who']} {DONE[answered['verdict']]} {kind} {answered['id']}: "
     if answered["verdict"] == "reject":
         if answered["kind"] == "request":
             return line + "it will not come into force"
@@ -160,20 +158,23 @@ def answer_text(answered: Mapping[str, Any]) -> str:
         return line + f"“{answered['text']}”; somebody else must approve them"
     if answered["state"] == "waiting":
         return line + f"{answered['approved']} of {answered['people']} have, somebody else must, too"
+    if answered["kind"] == "draft":
+        commits = f"`ctxsteward steward promote {answered['request']}` brings it into force"
+        return line + ("it is in force" if answered["in_effect"] else commits)
     does = "brings it into force" if answered["kind"] == "request" else "stages it"
     return line + f"`ctxsteward steward promote {answered['id']}` or the next night {does}"
 
 
-def show_waiting(console: Console, waits: WaitingList) -> None:
+def show_waiting(console: Console, waits: QuestionList) -> None:
     for request in waits.requests:
         for at, line in enumerate(_request_lines(request)):
             say(console, line, "" if at else "bold")
     if not waits.requests:
         console.print("no request waits")
-    if waits.records.questions:
+    if waits.questions:
         console.print(tables.shown("records that a person may lift:", style="bold"))
-    show_questions(console, waits.records.questions)
-    show_rest(console, waits.records)
+    show_questions(console, waits.questions)
+    show_rest(console, waits)
 
 
 def show_rest(console: Console, asked: QuestionList) -> None:
@@ -261,8 +262,8 @@ def check_people(place: StewardContext) -> None:
 
 # -- one key each -------------------------------------------------------------------------------------------------
 
-KEYS: Mapping[str, Decision] = {"a": "approve", "r": "reject", "e": "edit"}
-LEGEND = "a approve, r reject, e edit, l later, s show more, q quit"
+KEYS: Mapping[str, Decision] = {"a": "approve", "d": "accept", "r": "reject", "e": "edit"}
+LEGEND = "a approve, {draft}r reject, e edit, l later, s show more, q quit"
 
 
 class ReviewWalk:
@@ -273,9 +274,9 @@ class ReviewWalk:
         self._secret: str | None = None
         self._answers = 0
 
-    def run(self, waits: WaitingList) -> None:
+    def run(self, waits: QuestionList) -> None:
         """Ask all of them."""
-        asked: list[ApprovalRequest | ReviewQuestion] = [*waits.requests, *waits.records.questions]
+        asked: list[ApprovalRequest | ReviewQuestion] = [*waits.requests, *waits.questions]
         for at, each in enumerate(asked, 1):
             self._say(f"{at} of {len(asked)}", "dim")
             self._show(each, more=False)
@@ -286,12 +287,13 @@ class ReviewWalk:
                 self._say("")
                 break
         self._say(f"{self._answers:,} of {len(asked):,} answered")
-        show_rest(self._console, waits.records)
+        show_rest(self._console, waits)
 
     def _dealt_with(self, item: ApprovalRequest | ReviewQuestion) -> bool:
         """Wait for a key that answers; False: quit."""
         while True:
-            click.echo(f"{LEGEND}: ", nl=False)
+            draft = "d accept the draft, " if isinstance(item, ReviewQuestion) and item.is_acceptable else ""
+            click.echo(f"{LEGEND.format(draft=draft)}: ", nl=False)
             key = click.getchar().lower()
             click.echo(key if key.isprintable() else "")
             if key == "q":
@@ -390,11 +392,12 @@ def _decides(name: Decision, text: str) -> Callable[[Any], Any]:
 @click.command()
 @click.argument("id", required=False, shell_complete=complete_waiting)
 @_decides("approve", "Agree.")
+@_decides("accept", "Make the change that is drafted of a record.")
 @_decides("reject", "Refuse; --reason is remembered.")
 @_decides("edit", "Give a record the words of --text; somebody else approves them.")
-@click.option("--note", "--reason", "note", default="", metavar="TEXT", help="Why; kept in plain.")
+@click.option("--note", "--reason", "note", default="", metavar="TEXT", help="Reason; stored unencrypted.")
 @click.option("--text", metavar="TEXT", help="The words of an edit: one line of 8 to 280 characters.")
-@click.option("--all", "every", is_flag=True, help="List every record that is held back, too.")
+@click.option("--all", "every", is_flag=True, help="Also list every held-back record.")
 @as_actor
 @token
 @about_a_profile()
@@ -414,15 +417,16 @@ def review(
 ) -> None:
     """List what waits for people, show the request or record ID, or answer it; on a terminal, one by one with a key.
 
-    Each record stands with its line, its evidence, what was done otherwise, why it waits and what to expect. A request
-    is a challenger that needs people; an approval is signed over all of it. A record may be approved, too: it
-    is then used in the operator's name, which needs a version of its own. Exit code 3 where something waits.
+    Each record is shown with its line, evidence, alternatives, the reason it waits and what to expect; where it can
+    become an entry of the profile, also with the patch and the replayed cases. A request is a challenger that needs
+    people; an approval signs all of it. An approved record is used in the operator's name, which needs a version of
+    its own. Exit code 3: a request waits.
     """
     given = {name: options[name] for name in DONE}
     decided = _decision(ctx, id, cast("Mapping[Decision, str | None]", given))
     asks = decided is None and id is None and not every and not as_json and sys.stdin.isatty() and sys.stdout.isatty()
     if decided is None and (note or (actor and not asks)):
-        raise click.UsageError("--as and --note go with --approve, --reject or --edit", ctx)
+        raise click.UsageError("--as and --note go with --approve, --accept, --reject or --edit", ctx)
     if (text is not None) != (decided is not None and decided[0] == "edit"):
         raise click.UsageError("--edit and --text go together", ctx)
     with where.open() as place:
@@ -440,10 +444,10 @@ def review(
             show_one(table_console(), place, id, as_json=as_json)
             return
         waits = waiting(place, every=every)
-        if asks and place.actors_path is not None and (waits.requests or waits.records.questions):
+        if asks and place.actors_path is not None and (waits.requests or waits.questions):
             ReviewWalk(place, table_console(), actor, token).run(waits)
             waits = waiting(place)
         else:
-            print_json(waits.document()) if as_json else show_waiting(table_console(), waits)
+            print_json(waiting_document(place, waits)) if as_json else show_waiting(table_console(), waits)
     if waits.requests:
         ctx.exit(BLOCKED)

@@ -9,8 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from ctxsteward.steward import status as read_status
 from ctxsteward.steward.release.assignment import running
+from ctxsteward.store.profiles.versions import WriterLease
 
 from ..terminal.output import print_result
 from ..terminal.tables import grid, say
@@ -20,11 +20,23 @@ from .records import ProfileOptions, about_a_profile
 
 
 def status_document(place: StewardContext, limit: int) -> dict[str, Any]:
-    """The steward's status as JSON, with what waits for people and the canary that is under way."""
-    status = read_status(place.store, place.tenant, place.profile, now_seconds=place.here.clock(), limit=limit)
-    head = place.versions.head()
+    """The steward's status as JSON, read in a few requests; times are Unix seconds."""
+    head, newest, now_seconds = place.versions.head(), place.nights.head(), place.here.clock()
     canary = running(place.store, head, profile=place.profile, tenant=place.tenant) if head else None
-    return status.document() | {
+    lease = WriterLease(place.store, place.profile, place.tenant, owner="status", clock=lambda: now_seconds).holder()
+    marks = [mark for _, mark in sorted(newest.marks.items())] if newest else []
+    last = place.nights.reports(limit) if limit else []
+    names = ("source", "high_seconds", "floor_seconds")
+    return {
+        "tenant": place.tenant,
+        "profile": place.profile,
+        "version": head.number if head else None,
+        "records": len(head.profile.meta) if head else 0,
+        "nights": newest.number if newest else 0,
+        "last": [night.model_dump(mode="json") for night in reversed(last)],
+        "sources": [{name: mark[name] for name in names} | {"marks": len(mark["marks"])} for mark in marks],
+        "running": lease.owner if lease else None,
+        "lapsed": lease is not None and lease.expires_seconds <= now_seconds,
         "waiting": [request.id for request in place.pending()],
         "canary": dict(canary) if canary else None,
     }
@@ -49,12 +61,11 @@ def show_status(console: Console, status: Mapping[str, Any]) -> None:
             night["night"],
             night["outcome"],
             str(night["version"] or "-"),
-            str(night["counts"].get("due", 0)),
-            str(night["counts"].get("absorbed", 0)),
-            str(sum(night["quarantined"].values())),
+            str(night["stages"].get("due", 0)),
+            str(night["stages"].get("absorbed", 0)),
+            str(sum(night["refused"].values())),
             *(f"{night['rates'][rate]:.0%}" if rate in night["rates"] else "-" for rate in ("used", "obeyed")),
-            night["drift"] or "-",
-            night["gate"] or "-",
+            *(night[check]["level"] if night[check] else "-" for check in ("drift", "gate")),
         )
         for night in status["last"]
     )
@@ -65,22 +76,25 @@ def show_status(console: Console, status: Mapping[str, Any]) -> None:
     for night in status["last"]:
         for alert in night["alerts"]:
             say(console, f"alert, night {night['night']}: {alert}")
-    sources = (
-        (source_name(row["source"]), _moment(row["high_seconds"]), f"{row['marks']:,}") for row in status["sources"]
-    )
+    sources = [
+        (
+            source_name(row["source"]),
+            "-"
+            if (until := row["high_seconds"]) is None
+            else datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds"),
+            f"{row['marks']:,}",
+        )
+        for row in status["sources"]
+    ]
     console.print(grid("source", "read up to", "remembered", rows=sources, numbers=("remembered",)))
 
 
-def _moment(seconds: float | None) -> str:
-    return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
 @click.command()
-@click.option("--limit", type=click.IntRange(0, 366), default=7, show_default=True, help="Nights to show.")
-@click.option("--html", type=click.Path(), metavar="FILE", help="Write it as a page of its own, with plots.")
+@click.option("--limit", type=click.IntRange(0, 366), default=7, show_default=True, help="Most nights to show.")
+@click.option("--html", type=click.Path(), metavar="FILE", help="Write a self-contained page with plots.")
 @about_a_profile()
 def status(limit: int, html: str | None, where: ProfileOptions, as_json: bool) -> None:
-    """Say how the steward of a profile stands."""
+    """Show the state of a profile's steward."""
     with where.open() as place:
         document = status_document(place, limit)
         if html is not None:

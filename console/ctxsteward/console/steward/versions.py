@@ -1,4 +1,4 @@
-"""Versions of a profile: ``ctxsteward steward log`` and ``drift``.
+"""Versions of a profile: ``ctxsteward steward show``, ``log`` and ``drift``.
 
 A comparison is of two versions, or of a challenger with what is in force: the drift report, what differs, the patch.
 """
@@ -9,13 +9,15 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 import click
 from rich.console import Console
+from ruamel.yaml import YAML
 
 from ctxsteward.schemas import InputError
-from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
+from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, ProfileEntry
 from ctxsteward.schemas.profile_changes import DriftReport
 from ctxsteward.steward.drift.report import difference, keyed, report
 from ctxsteward.steward.release.changelog import changelog_text, named_approvers
@@ -23,7 +25,7 @@ from ctxsteward.steward.release.promotion import assess
 from ctxsteward.store.profiles.stored_promotion import UNREADABLE
 
 from ..terminal.failures import FOUND, STEWARD, need
-from ..terminal.output import print_result
+from ..terminal.output import print_json, print_result
 from ..terminal.tables import grid, say
 from .context import StewardContext
 from .records import ProfileOptions, about_a_profile, complete_versions
@@ -34,11 +36,11 @@ MAX_PATCH_SHOWN = 40
 def changelog_rows(place: StewardContext, limit: int | None) -> list[dict[str, Any]]:
     """Changelog entries, newest first, each with its promotion: levels, people, canary and addresses of the reports."""
     rows = []
-    for told in place.versions.told(1 if limit is None else max(1, place.head - limit + 1)):
-        promotion = None if told.promotion is None else {**told.promotion}
+    for entry in place.versions.told(1 if limit is None else max(1, place.head - limit + 1)):
+        promotion = None if entry.promotion is None else {**entry.promotion}
         if promotion is not None:
             promotion.pop("schema_version", None)
-        rows.append({**told.entry.model_dump(mode="json"), "promotion": promotion})
+        rows.append({**entry.model_dump(mode="json"), "promotion": promotion})
     return rows[::-1]
 
 
@@ -156,11 +158,11 @@ def _entry_text(entry: ProfileEntry) -> str:
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Only the newest.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Most versions to show, newest first.")
 @click.option("--markdown", is_flag=True, help="Print the profile's CHANGELOG.md.")
 @about_a_profile(people=False)
 def log(limit: int | None, markdown: bool, where: ProfileOptions, as_json: bool) -> None:
-    """List the versions of a profile, newest first, with what each rested on."""
+    """List the versions of a profile, newest first, with the evidence of each."""
     if markdown and as_json:
         raise click.UsageError("--markdown goes without --json")
     with where.open() as place:
@@ -171,15 +173,44 @@ def log(limit: int | None, markdown: bool, where: ProfileOptions, as_json: bool)
     print_result(rows, show_versions, as_json=as_json)
 
 
+def profile_yaml(document: ProfileDocument) -> str:
+    """A profile as the YAML that `propose` and `run --profile` read."""
+
+    def fields(entry: ProfileEntry | MetaRecord) -> Any:
+        told = entry.model_dump(mode="json", exclude_defaults=True, exclude={"id"})
+        return told["text"] if list(told) == ["text"] else told
+
+    tree: dict[str, Any] = {"name": document.name}
+    for block in (*BLOCKS, "meta"):
+        entries = {entry.id: fields(entry) for entry in getattr(document, block)}
+        tree |= {block: entries} if entries else {}
+    writer, out = YAML(typ="safe", pure=True), StringIO()
+    writer.default_flow_style, writer.allow_unicode, writer.width = False, True, 4_096
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.dump(tree, out)
+    return out.getvalue()
+
+
+@click.command()
+@click.argument("version", type=click.IntRange(1), metavar="[V]", required=False, shell_complete=complete_versions)
+@about_a_profile(people=False)
+def show(version: int | None, where: ProfileOptions, as_json: bool) -> None:
+    """Print what is in force, or version V, as a YAML file: edit it, and `steward propose` it."""
+    with where.open() as place:
+        document = (place.versions.newest() if version is None else place.versions.at(version)).profile
+    print_json(document.model_dump(mode="json")) if as_json else click.echo(profile_yaml(document), nl=False)
+
+
 @click.command()
 @click.argument("before", type=click.IntRange(1), metavar="[A]", required=False, shell_complete=complete_versions)
 @click.argument("after", type=click.IntRange(1), metavar="[B]", required=False, shell_complete=complete_versions)
 @about_a_profile()
 @click.pass_context
 def drift(ctx: click.Context, before: int | None, after: int | None, where: ProfileOptions, as_json: bool) -> None:
-    """Compare versions A and B; without them, what waits for people with what is in force, else the last commit.
+    """Compare versions A and B; without them, compare what waits for people with what is in force, else the last
+    commit.
 
-    Shown are drift, what differs key by key, and the patch (RFC 6902); its inverse stands in the JSON.
+    The output shows drift, the differences key by key, and the patch (RFC 6902); the JSON also has its inverse.
     Exit code 1: a finding is a WARN or a BLOCK.
     """
     if (before is None) != (after is None):

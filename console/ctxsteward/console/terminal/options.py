@@ -46,7 +46,7 @@ store_option = click.option(
     callback=lambda ctx, option, text: store_uri(text),
     help="./PATH, file:PATH, s3://BUCKET/PREFIX, …",
 )
-tenant_option = click.option("--tenant", default="default", show_default=True, help="Whose sessions.")
+tenant_option = click.option("--tenant", default="default", show_default=True, help="Tenant that owns the sessions.")
 
 
 def common(command: _Command) -> _Command:
@@ -103,7 +103,7 @@ def building(command: _Command) -> _Command:
             show_default=True,
             metavar="NAME",
             shell_complete=completer(FORMATS),
-            help="Format of the transcript; auto decides and says which.",
+            help="Format of the transcript; `auto` detects it and reports which.",
         ),
         model_option("Model whose tokens and window count."),
         budget_option("A field of Budgets, such as dynamic_tokens=900; repeatable."),
@@ -111,7 +111,7 @@ def building(command: _Command) -> _Command:
             "--policy",
             metavar="NAME",
             shell_complete=completer(get_args(PolicyName)),
-            help=f"When history is compacted, and what leaves: {', '.join(get_args(PolicyName))}.",
+            help=f"When to compact history, and what to compact: {', '.join(get_args(PolicyName))}.",
         ),
         click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
     ):
@@ -214,7 +214,7 @@ price_option = click.option(
     type=click.FloatRange(min=0),
     callback=_finite,
     metavar="DOLLARS",
-    help="Of a million prompt tokens.",
+    help="Price of a million prompt tokens.",
 )
 
 TELEMETRY_VARIABLE = "CTXSTEWARD_TELEMETRY"
@@ -228,7 +228,7 @@ def telemetry(command: _Command) -> _Command:
         "destination",
         envvar=TELEMETRY_VARIABLE,
         metavar="WHERE",
-        help="Tell metrics and spans: console, prometheus[=HOST:PORT] or otlp[=URL].",
+        help="Export metrics and spans to: console, prometheus[=HOST:PORT] or otlp[=URL].",
     )
     @click.option(
         "--linger",
@@ -236,7 +236,7 @@ def telemetry(command: _Command) -> _Command:
         type=click.FloatRange(min=0),
         default=0.0,
         metavar="SECONDS",
-        help="With --telemetry, stay so long after the work, to be scraped.",
+        help="With --telemetry: seconds to keep running after the work, so that metrics can be scraped.",
     )
     @wraps(command)
     def exporting(*args: Any, destination: str | None, linger_seconds: float, **options: Any) -> Any:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -36,7 +36,8 @@ _Result = TypeVar("_Result")
 
 def print_json(value: object, *, indent: int | None = None) -> None:
     """Print a JSON value; it is escaped if stdout does not take Unicode."""
-    text = json.dumps(value, ensure_ascii=not _takes_unicode(sys.stdout), indent=indent)
+    encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("_", "-")
+    text = json.dumps(value, ensure_ascii=not encoding.startswith("utf"), indent=indent)
     has_surrogates = text != text.encode(errors="replace").decode()  # from file names that are not UTF-8
     click.echo(json.dumps(value, indent=indent) if has_surrogates else text)
 
@@ -126,7 +127,3 @@ def share_bar(label: str, *, shown: bool) -> Iterator[Callable[[str, float], Non
     with Progress(*columns, console=table_console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=1.0)
         yield lambda text, share: bar.update(task, description=one_line(text), completed=share)
-
-
-def _takes_unicode(stream: IO[str]) -> bool:
-    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-").startswith("utf")

@@ -1,8 +1,7 @@
 """Opening stores for commands. For commands that read, a missing store is an error; it is not created.
 
 The environment supplies the rest of the configuration: `CTXSTEWARD_JOURNAL` is the folder of the local journal,
-`CTXSTEWARD_MASTER_KEY` the secret from which tenants' keys are derived (default: files in the store or the journal),
-`CTXSTEWARD_CARDS` the index of context cards (default: `cards.sqlite` in the folder of the journal).
+`CTXSTEWARD_MASTER_KEY` the secret from which tenants' keys are derived (default: files in the store or the journal).
 """
 
 from __future__ import annotations
@@ -20,26 +19,25 @@ from ctxsteward.store.names import checked_name
 
 _ADDRESS, _DIGITS = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{8,63}")
 
-JOURNAL_VARIABLE, CARDS_VARIABLE = "CTXSTEWARD_JOURNAL", "CTXSTEWARD_CARDS"
+JOURNAL_VARIABLE = "CTXSTEWARD_JOURNAL"
 
 
-def open_uri(uri: str, *, cards: str | None = None) -> Store:
-    """Open a store, or create it, with journal, keys and (unless `cards` is given) cards from the environment."""
-    cards = cards or os.environ.get(CARDS_VARIABLE) or None
+def open_uri(uri: str) -> Store:
+    """Open a store, or create it, with journal and keys from the environment."""
     if uri == "memory:":
-        return open_store(uri, cards=cards)
+        return open_store(uri)
     journal = os.environ.get(JOURNAL_VARIABLE) or None
-    return open_store(uri, journal=journal, keys=environment_keys(), cards=cards)
+    return open_store(uri, journal=journal, keys=environment_keys())
 
 
-def open_stored(uri: str, *, cards: str | None = None) -> Store:
+def open_stored(uri: str) -> Store:
     """Open a store for reading; raise `InputError` if it does not exist."""
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest and not Path(rest).is_dir():
         raise InputError(
             f"--store {shown_uri(uri)}: no such folder; build or replay a transcript into it, or name another store"
         )
-    store = open_uri(uri, cards=cards)
+    store = open_uri(uri)
     if scheme in ("s3", "postgresql", "postgres"):
         # Any prefix of a bucket can be opened, so an empty one is taken for a typing error.
         what = "bucket and prefix" if scheme == "s3" else "database and schema"

@@ -92,13 +92,24 @@ def bullet_rows(envelope: Envelope) -> list[str]:
     return [] if bullets is None else [row.removeprefix("- ") for row in bullets.text.splitlines()[1:-1]]
 
 
+RULES_NAMED = 3
+"""Most rules that a request does not show that are listed one by one."""
+
+
 def finding_list(findings: Iterable[Finding]) -> RenderableType:
-    """Return a list with one line for each distinct finding."""
+    """Return a list with one line for each distinct finding; many rules that a request does not show make one line."""
+    distinct = list(dict.fromkeys(findings))
+    rules = [finding for finding in distinct if finding.kind == "rule_not_visible"]
+    if len(rules) > RULES_NAMED:
+        named = ", ".join(rule.ref or rule.text for rule in rules[:RULES_NAMED])
+        text = f"the request does not show {len(rules)} standing rules: {named}, … (--json: all)"
+        distinct[distinct.index(rules[0])] = rules[0].model_copy(update={"ref": None, "text": text})
+        distinct = [finding for finding in distinct if finding not in rules]
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True, style="yellow")
     table.add_column(no_wrap=True)
     table.add_column()
-    _add_rows(table, ((finding.kind, finding.ref or "", finding.text) for finding in dict.fromkeys(findings)))
+    _add_rows(table, ((finding.kind, finding.ref or "", finding.text) for finding in distinct))
     return Padding(table, (0, 0, 0, 2))
 
 

@@ -27,7 +27,6 @@ from ctxsteward.schemas.errors import RulesNotVisible
 from ctxsteward.schemas.findings import LOSSES, fixed_finding
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.crypto.keyring import address_of
-from ctxsteward.store.journal.log import coded_manifest
 from ctxsteward.store.profiles.text import Profile
 
 from ..compaction.compactor import rule_reader
@@ -119,10 +118,10 @@ def _head_sections(head: HeadLayout, scale: Scale) -> dict[str, Section]:
     }
 
 
-def address_in(session: Session, sections: dict[str, Section], tools_digest: bytes, renderer: int) -> str:
-    """Return the address of an envelope with these sections."""
-    digest = digest_of(session.tenant, session.id, profile_version(session), sections, tools_digest, renderer)
-    return address_of(session.address_key, session.id, "envelope", digest)
+def address_in(session: Session, name: str, sections: dict[str, Section], tools_digest: bytes, renderer: int) -> str:
+    """Return the address of an envelope with these sections; `name` is the session's when it was sent."""
+    digest = digest_of(session.tenant, name, profile_version(session), sections, tools_digest, renderer)
+    return address_of(session.address_key, name, "envelope", digest)
 
 
 def assemble_envelope(
@@ -136,12 +135,17 @@ def assemble_envelope(
     notices: Sequence[Finding],
     target: BuildTarget,
     *,
+    sent_as: tuple[str, int],
     standing: tuple[StandingRule, ...],
     sealed: bool,
     build_seconds: float,
     renderer: int,
+    model: str | None,
 ) -> Envelope:
-    """Return the envelope of a session at its current position; `notices` are findings about the builder itself."""
+    """Return the envelope of a session at its current position; `notices` are findings about the builder itself.
+
+    `sent_as` has the session's name and the position when the envelope was sent.
+    """
     state = session.state
     prompt_tokens = head.tokens + sections["dynamic"].tokens + REPLY_PRIMING_TOKENS
     findings = [*notices, *session.findings, *head.findings, *decided.findings, *dynamic.findings]
@@ -160,15 +164,15 @@ def assemble_envelope(
         seal = seal_envelope(
             session.seal_key,
             tenant=session.tenant,
-            session=session.id,
+            session=sent_as[0],
             profile_version=version,
-            position=state.position,
+            position=sent_as[1],
             address=address,
             renderer=renderer,
         )
     return Envelope(
         tenant=session.tenant,
-        session=session.id,
+        session=sent_as[0],
         nonce=state.nonce,
         profile_version=version,
         head=head,
@@ -186,9 +190,10 @@ def assemble_envelope(
             "degraded": int(bool(findings) and any(finding.kind in LOSSES for finding in findings)),
         },
         address=address,
-        position=state.position,
+        position=sent_as[1],
         renderer=renderer,
         standing=standing,
+        model=model,
         seal=seal,
         build_ms=round((build_seconds - decided.selection_seconds) * 1000, 3),
         selection_ms=round(decided.selection_seconds * 1000, 3),
@@ -304,7 +309,7 @@ def keep_manifest(
         all_findings = [finding.model_dump() for finding in (*session.findings, *findings)]
         decided += f'"reports":{json.dumps(ids)},"findings":{json.dumps(all_findings)},'
     fields = f'"session":{_quoted(session.id)},"position":{session.state.position},{decided}{configured}'
-    session.journal.put_manifest(session.key, address, coded_manifest(session.address_key, address, fields))
+    session.replica.put_manifest(address, fields)
 
 
 def keep_meta_report(session: Session, cut: MetaCut, now: Callable[[], str] | None) -> CompressionReport | None:
@@ -355,8 +360,7 @@ def _keep_report(session: Session, report: CompressionReport) -> bool:
     where = f"session {session.id!r}: report of {report.section}"
     validate("compression_report", report.model_dump(mode="json", warnings=False), where)
     fields = f'"session":{_quoted(session.id)},"position":{session.state.position}'
-    body = f'{fields},"meta_report":{report.model_dump_json()}'
-    session.journal.put_manifest(session.key, report.id, coded_manifest(session.address_key, report.id, body))
+    session.replica.put_manifest(report.id, f'{fields},"meta_report":{report.model_dump_json()}')
     return True
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ctxsteward.schemas import (
     BudgetExceeded,
@@ -28,7 +28,6 @@ from ctxsteward.schemas import (
     Summarizer,
 )
 from ctxsteward.schemas.arguments import check_argument, check_callable
-from ctxsteward.schemas.cascade import PolicyName
 from ctxsteward.schemas.errors import Conflict
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.deadline import Deadline
@@ -56,7 +55,7 @@ from ..tokens.budgets import (
     limited_notice,
     target_of,
 )
-from ..tokens.models import Prices, model_info
+from ..tokens.models import Prices, prices_of
 from ..tokens.tokenizer import Counter, Tokenizer, prompt_tokens_of
 from .assembly import (
     address_in,
@@ -73,6 +72,9 @@ from .assembly import (
 )
 from .decider import BuildProgress, Decider
 from .newest_part import left_out_finding, newest_groups, showing
+
+if TYPE_CHECKING:
+    from ctxsteward.schemas.cascade import PolicyName
 
 _TRIES = 100
 _NEVER = Policy(name="none", due=lambda window: False)
@@ -154,6 +156,7 @@ class EnvelopeBuilder:
             histories=SupersessionIndex(replacing_reader, self.counter),
             ahead=ahead,
             memory=memory,
+            prices=prices_of(model) or Prices(),
         )
         self._configured: tuple[float, str] | None = None
         """Calibration, and the configuration under it in the form of manifests."""
@@ -161,6 +164,8 @@ class EnvelopeBuilder:
         """Estimated tokens of the newest envelope."""
         self._shown_groups: frozenset[int] | None = None
         """Tool groups that a rebuilt request showed, from its manifest; None for all of them."""
+        self._sent_as: tuple[str, int] | None = None
+        """Session and position of a rebuilt envelope when it was sent, if its turns have moved into a fork since."""
 
     def __repr__(self) -> str:
         return f"<EnvelopeBuilder {self.model or self.counter.name}: dynamic_tokens={self.budgets.dynamic_tokens:,}>"
@@ -192,8 +197,8 @@ class EnvelopeBuilder:
 
     @property
     def prices(self) -> Prices | None:
-        """Prices of the model, or None without a model."""
-        return None if self.model is None else model_info(self.model).prices
+        """Published prices of the model, or None without a model or for one of your own."""
+        return prices_of(self.model)
 
     @property
     def policy(self) -> Policy:
@@ -249,11 +254,14 @@ class EnvelopeBuilder:
             if (again := _before_answer(session)) is not None:
                 before, finding = again
                 layout = self._decider_under(self._head(before)).lay(before, before.state)
-                return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
+                with suppress(Conflict):
+                    return self._envelope(before, layout, BuildProgress(findings=[finding]), started, keep=True)
+                continue
             try:  # a head that does not fit raises before anything is decided
                 head = self._head(session)
             except BudgetExceeded as error:
-                error.report_id = keep_over_report(session, error, self._decider.compactor.now or session.now)
+                with suppress(Conflict):  # without a report of records that were replaced meanwhile
+                    error.report_id = keep_over_report(session, error, self._decider.compactor.now or session.now)
                 raise
             with suppress(Conflict):
                 decider = self._decider_under(head)
@@ -264,7 +272,7 @@ class EnvelopeBuilder:
                 envelope = self._envelope(session, layout, progress, started, keep=True, groups=groups)
                 if decider.ahead is not None and groups is None:
                     own, window = decider.beside_log(session, layout)
-                    plan = partial(own.compactor.planned, session.state, window)
+                    plan = partial(own.planned, session, window)
                     decider.ahead.consider(session, window, plan, envelope.render)
                 session.findings[:] = still_told(session.findings)
                 return envelope
@@ -415,7 +423,8 @@ class EnvelopeBuilder:
             enough = self._enough_tokens(session, scale)
             notices = (*notices, overflow_finding(sections["dynamic"], enough, self.window_tokens))
         renderer = self._decider.form.renderer
-        address = address_in(session, sections, head.tools_digest, renderer)
+        sent_as = self._sent_as or (session.id, session.state.position)
+        address = address_in(session, sent_as[0], sections, head.tools_digest, renderer)
         if keep:
             decided = self._with_meta_report(whole, head, decided)
         build_seconds = 0.0 if started is None else time.perf_counter() - started
@@ -429,10 +438,12 @@ class EnvelopeBuilder:
             scale,
             notices,
             self._target,
+            sent_as=sent_as,
             standing=standing_rules(whole),
             sealed=sealed,
             build_seconds=build_seconds,
             renderer=renderer,
+            model=self.model,
         )
         envelope = with_rule_findings(envelope, whole.state, required=self.require_rules)
         if keep:
@@ -515,11 +526,14 @@ class EnvelopeBuilder:
             budgets=Budgets.from_document(manifest["budgets"]),
             summarizer=_undecided,
         )
+        builder.model = manifest["model"]  # its prices and window have been looked up already
         counter = Counter(builder.counter.tokenizer, manifest["images"])
         if "meta_kept" in manifest:
             builder._choose = ManifestChoice(frozenset(manifest["meta_kept"]))
         if "groups" in manifest:
             builder._shown_groups = frozenset(manifest["groups"])
+        if "sent_as" in manifest:
+            builder._sent_as = (manifest["sent_as"][0], manifest["sent_as"][1])
         builder._target = BuildTarget(counter, builder.window_tokens, builder.output_reserve_tokens)
         builder._scale = Scale(builder._scale.stated, manifest["calibration"])
         builder._decider = replace(builder._decider, form=FORMS[manifest["renderer"]])

@@ -11,24 +11,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ctxsteward.language.word_uses import WordUses
+from ctxsteward.language.words import terms
 from ctxsteward.schemas import CompressionReport, ContextError, Finding, InputError
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.deadline import Deadline, DeadlinePassed
 from ctxsteward.store.journal.events import CompactionRefused, EarlierLine, RecallSelected, WindowCompacted
+from ctxsteward.store.memory_spans import memory_span
 
-from ..compaction.ahead import SummaryAhead
+from ..compaction.ahead import PlannedCompaction, SummaryAhead
 from ..compaction.compactor import Compactor
 from ..compaction.policy import Policy, Window
 from ..compaction.undo import newest_standing, shown_again
 from ..history.session import MemoryScope, PersonMemory, Session
 from ..history.state import State
+from ..history.tool_groups import is_user_turn
 from ..layout.composition import DynamicLayout, lay_dynamic
 from ..layout.rows import FORM, LayoutForm
 from ..recall.earlier_sessions import shown_lines, with_earlier
 from ..recall.heuristic import QUOTES, Heuristic, SupersessionIndex, ends_of
-from ..recall.room import LEAST_EXCERPT_TOKENS, named
+from ..recall.room import LEAST_EXCERPT_TOKENS
 from ..recall.selection import Recall, Selector, SelectorFailed, described, named_now, recalled_share, select, verbatim
 from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
+from ..tokens.models import Prices
 from ..tokens.tokenizer import Counter
 
 OUR_FAULT = "this is a fault of ctxsteward, please report it"
@@ -61,6 +66,7 @@ class Decider:
     ahead: SummaryAhead | None = None
     memory: MemoryScope | None = None
     """Whose earlier sessions user turns of all sessions are searched in; None: as a session says."""
+    prices: Prices = field(default_factory=Prices)
     form: LayoutForm = FORM
     """A builder out of a manifest has the form of the renderer that the manifest names."""
 
@@ -91,19 +97,20 @@ class Decider:
         tokens, state = layout.observations_tokens, state or session.state
         own = self.with_budgets(self.budgets.beside(tokens)) if tokens else self
         recallable_tokens = self._recallable_tokens(session, state)
-        return own, Window(state, layout, own.budgets, head_tokens + tokens, recallable_tokens)
+        return own, Window(state, layout, own.budgets, head_tokens + tokens, recallable_tokens, self.prices)
 
     def _recallable_tokens(self, session: Session, state: State) -> int | None:
         """Return the most that this user turn recalls; None for all of recall's share.
 
         It may take all of that if it searches earlier sessions, and if it quotes or names a message, which then comes
-        back whole.
+        back whole. Within a turn nothing more is recalled, so its text is not read again for each call.
         """
         searches_earlier = (self.memory or session.memory) and session.earlier_sessions is not None
-        if not state.compactions or state.left_out_tokens is None or searches_earlier:
+        may_recall = state.compactions and state.recalled is None and not state.in_loop
+        if not may_recall or state.left_out_tokens is None or searches_earlier:
             return None
         asked = session.shown(state.last_user).message.text if state.last_user else ""
-        if QUOTES.search(ends_of(asked)) or named(asked, state.last_user - 1, session.shown):
+        if asked and (QUOTES.search(ends_of(asked)) or named_now(session, state)):
             return None
         return recalled_share(state.left_out_tokens)
 
@@ -162,10 +169,12 @@ class Decider:
         prepared = None if self.ahead is None else self.ahead.landing(session, window)
         from ctxsteward.schemas.publish import validate  # noqa: F401  # now: an import must not be cut off
 
+        terms("words")  # loads the stemmer, for recall
+
         findings: list[Finding] = []
         try:
             with progress.deadline.bounding():
-                event = self.compactor.run(
+                event = self._compactor_of(session).run(
                     session.state,
                     window,
                     partial(_named, session, place),
@@ -185,6 +194,14 @@ class Decider:
         progress.findings += findings
         progress.reports += (event.report,) if isinstance(event, WindowCompacted) else ()
         return isinstance(event, WindowCompacted)
+
+    def planned(self, session: Session, window: Window, more_tokens: int) -> PlannedCompaction | None:
+        """Return what a compaction would take if there were so many more tokens, or None if nothing becomes bullets."""
+        return self._compactor_of(session).planned(session.state, window, more_tokens)
+
+    def _compactor_of(self, session: Session) -> Compactor:
+        """Return the compactor, with the words that users of this session have used."""
+        return replace(self.compactor, uses=_word_uses(session))
 
     def show_again(self, session: Session, head_tokens: int, guard_tokens: int | None) -> WindowCompacted:
         """Undo the newest compaction; raises `InputError` where there is none, or its messages do not fit."""
@@ -233,12 +250,14 @@ class Decider:
             return self._keep(session, window, state.recalled, progress)
         if self.selector is None or not self.budgets.recall_fraction or not state.last_user:
             return False
-        if state.in_loop and not progress.compacted:
-            return False  # what a turn did not need at its first call it gets only where the prefix is new anyway
+        if state.in_loop and not (progress.compacted and named_now(session, state)):
+            return False  # what a turn did not need at its first call is dearer than what it gives, but for named ones
         started = time.perf_counter()
         try:
-            with progress.deadline.bounding():
+            with progress.deadline.bounding(), memory_span("search_memory", session.address) as recalled:
                 event, findings = self._chosen(session, window, self.selector)
+                if event is not None:
+                    recalled(len(event.refs) + len(event.earlier))
         except DeadlinePassed:
             event = RecallSelected(turn=state.last_user, refs=(), log={})
             text = f"nothing was recalled: {progress.deadline.reason}"
@@ -347,3 +366,25 @@ def _still_paired(recalled: RecallSelected, state: State) -> RecallSelected:
     refs = tuple(ordinal for ordinal in recalled.refs if ordinal not in alone)
     superseded = {old: newer for old, newer in recalled.superseded.items() if old not in alone}
     return _still_paired(replace(recalled, refs=refs, superseded=superseded), state)
+
+
+@dataclass(slots=True)
+class _ReadWords:
+    """Words that users have used up to an ordinal, in one generation of a log."""
+
+    generation: int
+    upto: int = 0
+    uses: WordUses = field(default_factory=WordUses)
+
+
+def _word_uses(session: Session) -> WordUses:
+    """Return the words that users of a session have used so far; each message is read once."""
+    read = session.cache.get("word uses")
+    if not isinstance(read, _ReadWords) or read.generation != session.generation:  # else erased words would be counted
+        read = session.cache["word uses"] = _ReadWords(session.generation)
+    for ordinal in range(read.upto + 1, session.state.ordinal + 1):
+        message = session.shown(ordinal).message
+        if is_user_turn(message):
+            read.uses.read(message.text, ordinal)
+    read.upto = session.state.ordinal
+    return read.uses

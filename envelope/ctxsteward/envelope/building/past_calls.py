@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -34,7 +35,9 @@ from ..store import Store
 from ..telemetry.spans import Layouts, PrefixBreak, first_prefix_break
 from .builder import EnvelopeBuilder
 
-FILE, VERSION = "calls", 2
+FILE, VERSION = "calls", 3
+SOURCES = ("tools", "system", "static", "meta", "task", "bullets", "verbatim", "recall", "live", "notes")
+"""Sources of a prompt's tokens, in order. Those from `task` on form the dynamic section."""
 _OF_THE_CALL = ("session", "position", "reports", "findings", "mac")
 """Fields of a manifest that do not describe the builder."""
 
@@ -47,6 +50,7 @@ class CallCompaction(NamedTuple):
     pre_tokens: int
     post_tokens: int
     losses: int
+    section: str = "dynamic"
 
 
 class PastCall(BaseModel):
@@ -81,6 +85,8 @@ class PastCall(BaseModel):
     """Tokens of facts and recalled originals."""
     live_tokens: int = 0
     notes_tokens: int = 0
+    new_tokens: int = 0
+    """Tokens of what was said since the call before and stands in this one, with replies whole."""
     limit_tokens: int = 0
     """Most tokens of the prompt: the head as it is plus the budget of dynamic."""
     threshold_tokens: int = 0
@@ -96,6 +102,18 @@ class PastCall(BaseModel):
     rules_missing: int = 0
     """Those of them that the request did not show."""
     compactions: tuple[CallCompaction, ...] = ()
+
+    @property
+    def sources(self) -> tuple[tuple[str, int], ...]:
+        """Tokens by source, in the order of the prompt."""
+        return tuple((source, getattr(self, f"{source}_tokens")) for source in SOURCES)
+
+    @property
+    def broke_at(self) -> str | None:
+        """The source in which the prefix broke; None if it did not."""
+        ends = accumulate(tokens for _, tokens in self.sources)
+        places = (source for source, end in zip(SOURCES, ends, strict=True) if end > self.prefix_tokens)
+        return next(places, SOURCES[-1]) if self.broke_in else None
 
     @property
     def dynamic_tokens(self) -> int:
@@ -138,11 +156,13 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
     builders: dict[str, EnvelopeBuilder] = {}
     session: Session | None = None
     before: tuple[str | None, Layouts] | None = None
+    told: dict[int, int] = {}
+    """Tokens of each group of the call before, by its first ordinal."""
     for number, manifest in enumerate(manifests[max(0, start - 1) :], max(1, start)):
         fields: Wire = {}
         try:
             fields = read_manifest(read.address_key, manifest.address, manifest.body)
-            session = _at(store, read, session, fields["position"])
+            session = read_on(store, read, session, fields["position"])
             configured = {name: value for name, value in fields.items() if name not in _OF_THE_CALL}
             key = json.dumps(configured)
             builder = builders.get(key) or builders.setdefault(key, EnvelopeBuilder.from_manifest(fields))
@@ -152,7 +172,9 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
                 session = store.at(read.tenant, read.id, fields["position"])
                 envelope = builder.rebuild(session, findings=findings)
             reports = [store.report(id, tenant=read.tenant) for id in fields.get("reports", ())]
-            made = tuple(CallCompaction(one.id, one.pre_tokens, one.post_tokens, len(one.losses)) for one in reports)
+            made = tuple(
+                CallCompaction(one.id, one.pre_tokens, one.post_tokens, len(one.losses), one.section) for one in reports
+            )
         except ContextError as error:
             session = None  # its state may be half read
             call = PastCall(
@@ -165,13 +187,19 @@ def _laid_out(store: Store, read: Session, manifests: Sequence[Manifest], start:
         else:
             same = before[1] if before is not None and before[0] == fields["model"] else None
             call = _summary(number, fields, manifest.address, envelope, session.state, same, builder)
-            call = call.model_copy(update={"compactions": made})
+            groups = dict(zip([g.first for g in session.state.groups], envelope.dynamic.strip.fragments, strict=False))
+            now = {first: fragment.tokens for first, fragment in groups.items()}
+            new_tokens = sum(
+                tokens - told.get(first, 0) for first, tokens in now.items() if first >= max(told, default=0)
+            )
+            call = call.model_copy(update={"compactions": made, "new_tokens": builder.provider_tokens(new_tokens)})
+            told = now
             before = fields["model"], Layouts.of(envelope)
         if number > start:
             yield call
 
 
-def _at(store: Store, read: Session, session: Session | None, position: int) -> Session:
+def read_on(store: Store, read: Session, session: Session | None, position: int) -> Session:
     """Return the session as it was at this position, by reading on if the position lies ahead."""
     if session is None or position < session.state.position:
         return store.at(read.tenant, read.id, position)
@@ -200,7 +228,7 @@ def _summary(
     return PastCall(
         number=number,
         address=address,
-        position=envelope.position,
+        position=fields["position"],
         model=fields["model"],
         turn=state.turns,
         messages=state.ordinal,

@@ -65,7 +65,7 @@ from .context import ContextBuilder
 from .past import PastMessage
 
 if TYPE_CHECKING:
-    from ..cards import CardIndex
+    from ..cards import CardSummarizer
     from ..recall.selection import Embedder
 
 
@@ -77,9 +77,10 @@ class Strategies:
         *,
         embedder: Embedder | None = None,
         models: Mapping[str, Ask | ChatModel] | None = None,
-        cards: CardIndex | None = None,
+        cards: CardSummarizer | str = "extractive",
     ) -> None:
-        """`models`: by their name in `selector_model`. `cards`: the source of the summaries in a model's menu."""
+        """`models`: by their name in `selector_model`. `cards`: the summarizer of the lines in a model's menu, as
+        `cards.cards_of` takes it; a configuration may switch them off, and lines are then beginnings."""
         # the configuration weighs recency and callouts
         self.heuristic: Heuristic = Heuristic(Weights(recency=0, callout=0), every_turn=True)
         self._embedder, self._models, self._cards = embedder, dict(models or {}), cards
@@ -87,10 +88,9 @@ class Strategies:
 
     def selector(self, selection: Selection, past: Mapping[int, PastMessage], switches: AutoContext) -> Selector:
         """Make the selector of these settings; `past` has the messages by their ordinals."""
-        index = self._cards if switches.cards else None
         summarize: Summarize | None = None
-        if index is not None:
-            summarize = lambda request, entries: _read_summaries(index, past, entries)  # noqa: E731
+        if switches.cards:
+            summarize = lambda request, entries: _read_summaries(self._cards, past, entries)  # noqa: E731
         match selection.strategy:
             case "semantic":
                 return self._nearest(selection)
@@ -142,18 +142,17 @@ class Strategies:
 
 
 def _read_summaries(
-    index: CardIndex, past: Mapping[int, PastMessage], entries: Sequence[LogEntry]
+    maker: CardSummarizer | str, past: Mapping[int, PastMessage], entries: Sequence[LogEntry]
 ) -> Mapping[int, str]:
-    """Return summaries of the cards of past messages, by number, without those of replaced originals."""
+    """Return the summaries of past messages' cards, by number."""
     from ..cards import cards_of
 
     summaries: dict[int, str] = {}
     asked = [past[entry.ordinal] for entry in entries]
     for session in {message.session.id: message.session for message in asked}.values():
         own = {f"§{message.ordinal}": message for message in asked if message.session is session}
-        for card in cards_of(index, session, refs=list(own)):
-            if card.address == own[card.ref].entry.event.address:
-                summaries[own[card.ref].number] = card.summary
+        for card in cards_of(session, maker, refs=list(own)).cards:
+            summaries[own[card.ref].number] = card.summary
     return summaries
 
 
@@ -164,10 +163,8 @@ def _refusing(reason: str) -> Ask:
     return ask
 
 
-@cache
-def _multilingual() -> Multilingual:
-    """Return the extra's embedder. Its weights are loaded once, at first use."""
-    return Multilingual()
+_multilingual = cache(Multilingual)
+"""The extra's embedder. Its weights are loaded once, at first use."""
 
 
 STRATEGIES: frozenset[str] = frozenset(get_args(Strategy))

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from ctxsteward.schemas import Bullet, CompressionReport, Finding, InputError, Ref, Summarizer, SummarizerInput, Summary
-from ctxsteward.schemas.summary import ReplacementReader, RuleReader, SourceMessage
+from ctxsteward.schemas.summary import ReplacementReader, RuleReader, SourceMessage, WordUse
 from ctxsteward.store.journal.events import CompactionRefused, WindowCompacted
 
 from ..history.standing_rules import rules_to_carry
@@ -75,6 +75,8 @@ class Compactor:
     now: Callable[[], str] | None = None
     keeps_rules: bool = False
     """Whether users' rules stay in their own words, whatever a summarizer makes of them."""
+    uses: Callable[[str], WordUse] | None = None
+    """How users of the session have used a word or a pair of words, for the summarizer."""
 
     def run(
         self,
@@ -228,6 +230,7 @@ class Compactor:
             standing=(*state.bullets, *state.reserve),
             visible=tuple(visible),
             count_tokens=self.counter.text,
+            uses=self.uses,
         )
 
     def _assemble(
@@ -356,7 +359,7 @@ class Compactor:
             rows.append(goal.model_copy(update={"section": "intent"}) if heading_lines(rows) else goal)
         costs = [self.counter.text(bullet_line(bullet)) for bullet in rows]
         used = sum(costs) + self.counter.text(heading_lines(rows))
-        task_gone = task is not None or not _in_window(state, state.task)
+        task_gone = task is not None or all(state.task not in group.ordinals for group in state.groups)
         order = sorted(range(len(rows)), key=lambda index: (rows[index].value, _newest_original(rows[index]), index))
         holders = [index for index in range(len(rows)) if task_ref in rows[index].citations] if task_gone else []
         protected = {max(holders, key=lambda index: rows[index].value, default=-1)}
@@ -405,10 +408,6 @@ def kept_refs(bullets: Sequence[Bullet], kept: Sequence[ToolGroup]) -> tuple[str
     refs = {Ref.parse(ref).ordinal for bullet in bullets for ref in bullet.citations}
     refs.update(ordinal for group in kept for ordinal in group.ordinals)
     return tuple(f"§{ordinal}" for ordinal in sorted(refs))
-
-
-def _in_window(state: State, ordinal: int) -> bool:
-    return any(ordinal in group.ordinals for group in state.groups)
 
 
 def _rules_left_out(lost: Sequence[Bullet], superseded: int) -> Iterator[Finding]:

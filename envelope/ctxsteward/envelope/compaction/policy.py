@@ -61,6 +61,7 @@ class Window:
     """Of what stands before the section in every prompt: head sections and tool schemas."""
     recallable_tokens: int | None = None
     """The most that a user turn recalls now; None: all of recall's share."""
+    prices: Prices = field(default_factory=Prices)
     _candidates: tuple[CompactionCandidate, ...] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -356,7 +357,7 @@ def paced(window: Window) -> Budgets:
     answered = turns[:-1] if state.last_user > state.last_reply else turns
     if not answered:
         return window.budgets
-    is_cached = Prices().served(window.head_tokens + window.budgets.dynamic_tokens)
+    is_cached = window.prices.served(window.head_tokens + window.budgets.dynamic_tokens)
     further = TURNS - 1 if is_cached else 0
     return window.budgets.leaving(further * sum(answered) // len(answered) + max(turns))
 

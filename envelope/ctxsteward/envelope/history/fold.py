@@ -103,22 +103,24 @@ class DamageWitness(Protocol):
         """Note that a record other than a message is treated as never made."""
 
 
-def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
-    """Apply rows of the log to a state; the rows begin at its position."""
+def fold(state: State, rows: Sequence[Row], witness: DamageWitness, last: int | None = None) -> None:
+    """Apply rows of the log to a state; the rows begin at its position. `last` is the last row's ordinal, if known."""
     holds_stand_in = state.repaired and any(entry.event.damaged for group in state.groups for entry in group.entries)
-    mending = _LogMender(state, witness) if holds_stand_in else None
+    mending = _LogMender(state, witness, last) if holds_stand_in else None
     for index, row in enumerate(rows):
         if isinstance(row, MessageAppended):
             if mending is None and row.ordinal == state.ordinal + 1:
                 state.add(LogEntry(row))
             else:
-                mending = mending or _LogMender(state, witness)
+                mending = mending or _LogMender(state, witness, last)
                 mending.add(row, rows[index:])
         elif isinstance(row, DamagedRecord):
-            mending = mending or _LogMender(state, witness)
+            mending = mending or _LogMender(state, witness, last)
             mending.take_spoiled(row, rows[index + 1 :])
         else:
             state.apply(row, lambda ordinal: witness.found(ordinal, f"§{ordinal}"))
+    if last is not None and state.ordinal < last:  # the last row was a message, and does not say so any more
+        mending = mending or _LogMender(state, witness, last)
     if mending is not None:
         mending.finish()
 
@@ -126,8 +128,8 @@ def fold(state: State, rows: Sequence[Row], witness: DamageWitness) -> None:
 class _LogMender:
     """The rest of a fold, from the first record on that is unreadable or out of place."""
 
-    def __init__(self, state: State, witness: DamageWitness) -> None:
-        self._state, self._witness = state, witness
+    def __init__(self, state: State, witness: DamageWitness, last: int | None) -> None:
+        self._state, self._witness, self._last = state, witness, last
         self._owed = 0
         """Messages added ahead of their records, because a gap in the ordinals revealed them."""
         self._ahead = 0
@@ -168,6 +170,9 @@ class _LogMender:
             if self._highest > self._state.ordinal:
                 self._stand_in(None, ())
                 self._state.position -= 1
+        while self._last is not None and self._state.ordinal < self._last:
+            self._stand_in(None, ())
+            self._state.position -= 1
 
     def _pass_over(self, row: DamagedRecord) -> None:
         if self._owed and (row.record is None or _claims_message(row.record)):
@@ -187,6 +192,8 @@ class _LogMender:
     def _is_new_message(self, row: DamagedRecord, later: Sequence[Row]) -> bool:
         following = next((event.ordinal for event in later if isinstance(event, MessageAppended)), None)
         if self._owed or (following is not None and following == self._state.ordinal + 1):
+            return False
+        if self._last is not None and self._state.ordinal >= self._last:
             return False
         return row.record is None or _claims_message(row.record)
 

@@ -24,8 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ctxsteward.language.operators import sentences_of
-from ctxsteward.language.statement import read_statement
 from ctxsteward.schemas import Finding, StoreError
 from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, ProfileEntry
 from ctxsteward.store.facts.fact_store import FactLookup
@@ -132,6 +130,8 @@ def _says(given: ProfileEntry, standing: ProfileEntry) -> str:
 
 def _beside(in_force: ProfileDocument, system: tuple[str, ...]) -> Iterator[Finding]:
     """Yield findings for sentences of the system text on the subject of a locked line, other than that line."""
+    from ctxsteward.language.operators import sentences_of
+
     locked = [(block, entry) for block in BLOCKS for entry in getattr(in_force, block) if entry.locked]
     for text, sentence in ((whole, part) for whole in system for part in sentences_of(whole)):
         for block, entry in locked:
@@ -143,18 +143,19 @@ def _beside(in_force: ProfileDocument, system: tuple[str, ...]) -> Iterator[Find
                 yield _finding(name, says, field="system")
 
 
-def _shared(one: str, other: str) -> int:
-    """Return how many content words two lines have in common."""
-    return len(_beginnings(one) & _beginnings(other))
-
-
-def _beginnings(text: str) -> frozenset[str]:
-    return frozenset(read_statement(" ".join(sentences_of(text))).beginnings)
-
-
 def _quoted(entry: ProfileEntry) -> str:
     return repr(entry.text[:MAX_LINE_CHARS])
 
 
 def _finding(name: str, text: str, field: str | None = None) -> Finding:
     return Finding(kind=CONTRADICTED, field=field or name.removesuffix(" (locked)"), text=f"{name}: {text}"[:500])
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many content words two lines have in common."""
+    # Few heads are compared, and these modules take as long to import as the rest of a builder.
+    from ctxsteward.language.operators import sentences_of
+    from ctxsteward.language.statement import read_statement
+
+    first, second = (frozenset(read_statement(" ".join(sentences_of(text))).beginnings) for text in (one, other))
+    return len(first & second)

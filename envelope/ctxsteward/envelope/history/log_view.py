@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from ctxsteward.schemas import Erased, Finding, ReferenceNotFound
+from ctxsteward.schemas import Erased, Finding, ReferenceNotFound, StoreUnavailable
 from ctxsteward.schemas.errors import Conflict, Damaged
 from ctxsteward.store.journal.events import (
     NONCE_DIGITS,
@@ -31,7 +31,7 @@ from ctxsteward.store.journal.events import (
     SessionOpened,
     WindowCompacted,
 )
-from ctxsteward.store.journal.log import DamagedRecord, Log
+from ctxsteward.store.journal.log import DamagedRecord, Log, coded_manifest
 from ctxsteward.store.journal.port import ForgottenSubject, SessionKey
 
 from .fold import ReadFindings, fold
@@ -117,12 +117,17 @@ class Ancestry:
 
 
 def origin_of(log: Log) -> ForkPoint | None:
-    """Return the point that this log was forked at, or None; raise `Damaged` if that is unreadable."""
+    """Return the point that this log was forked at, or None; raise `Damaged` if that is unreadable, `StoreUnavailable`
+    if the log is not on this machine."""
     opened = log.at(0)
     if isinstance(opened, SessionOpened):
         return opened.parent
     if isinstance(log.message(1), MessageAppended):  # only the first message of all has this ordinal
         return None
+    if log.repair is not None and not log.journal.length(log.key):  # the object store has it, and does not answer
+        raise StoreUnavailable(
+            f"session {log.key.session!r} is not on this machine, and the object store gives no record of it; try again"
+        )
     raise Damaged(
         f"session {log.key.session!r}: its first record is damaged, and so is where it begins; "
         "`ctxsteward store fsck --repair` restores what can be, else restore the journal from a backup"
@@ -169,19 +174,22 @@ class SessionLogView:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def load(self, upto: int | None = None) -> None:
-        """Read the state from the newest compaction on, or as of position `upto`; after an error it is as before."""
+    def load(self, upto: int | None = None, last: int | None = None) -> None:
+        """Read the state from the newest compaction on, or as of position `upto`; after an error it is as before.
+
+        With `last`, the ordinal at that position, a record before it that is not in the log counts as damaged.
+        """
         before = self.state, self.ancestry, self.noticed.findings
         self._upto = upto
         try:
-            self._load(upto)
+            self._load(upto, last)
         except BaseException as error:
             if not isinstance(error, Erased):
                 self.state, self.ancestry, self.noticed.findings = before
             self.distrust()
             raise
 
-    def _load(self, upto: int | None) -> None:
+    def _load(self, upto: int | None, last: int | None) -> None:
         self._generation = self.log.journal.generation(self.log.key)
         self.state, self.ancestry = State(self.id), Ancestry(self.log)
         self._is_behind = False
@@ -191,11 +199,13 @@ class SessionLogView:
         self.read_forgotten()
         start = self._start(upto)
         rows = self.log.read(start, upto)
+        if upto is not None and last is not None:
+            rows += map(self.log.at, range(start + len(rows), upto))
         if start == 0 and rows and isinstance(rows[0], DamagedRecord):  # `_start` established that it has no parent
             self.state.position = 1
             self.passed_over(replace(rows[0], kind="opened"))
             rows = rows[1:]
-        fold(self.state, rows, self)
+        fold(self.state, rows, self, last)
         for above in list(self.ancestry.line())[1:]:
             for gone in self.log.journal.forgotten(self.log.key.tenant, above.log.key.session):
                 if gone.principal is not None:  # a principal forgotten in the shared part
@@ -220,7 +230,13 @@ class SessionLogView:
         if origin is None:
             return 0
         parent = SessionLogView(self.log.sibling(origin.session))
-        parent.load(upto=origin.position)
+        # A fork that shares less here than it did would continue with ordinals that messages of it have already.
+        parent.load(origin.position, origin.ordinal)
+        if parent.state.ordinal > origin.ordinal:
+            raise Damaged(
+                f"session {self.id!r} was forked off {origin.session!r} at §{origin.ordinal}, and other records stand "
+                "there now; restore the journal from a backup"
+            )
         self.noticed.findings += parent.noticed.damage()
         self.state = parent.state
         self.state.session, self.state.position = self.id, 1
@@ -306,6 +322,11 @@ class SessionLogView:
         """Append one event that was decided on exactly this state, and apply it."""
         self.write((event,))
         self.state.apply(event, lambda ordinal: self.found(ordinal, f"§{ordinal}"))
+
+    def put_manifest(self, address: str, fields: str) -> None:
+        """Store a manifest of the state that was read; raise `Conflict` if records of the log were replaced since."""
+        body, generation = coded_manifest(self.log.address_key, address, fields), self._generation
+        self.log.journal.put_manifest(self.log.key, address, body, generation=generation)
 
     def retried(self, attempt: Callable[[], T]) -> T:
         """Return the attempt's result; on `Conflict` read what other writers appended and try again."""

@@ -23,7 +23,7 @@ from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError, M
 from ctxsteward.schemas.errors import Conflict
 from ctxsteward.schemas.message import take_wire
 from ctxsteward.store import Journal, process_forks as forking
-from ctxsteward.store.crypto.keyring import AddressKey, Keys, SealKey
+from ctxsteward.store.crypto.keyring import AddressKey, Keys, SealKey, subject_address
 from ctxsteward.store.derived_files import DerivedFile, DerivedPlace
 from ctxsteward.store.facts.fact_store import FactLookup
 from ctxsteward.store.journal.draft import DraftJournal
@@ -175,6 +175,14 @@ class Session:
     @property
     def address_key(self) -> AddressKey:
         return self.replica.log.address_key
+
+    @property
+    def address(self) -> str:
+        """Address of the session, as spans and the object store show it."""
+        known = self.cache.get("address")
+        if not isinstance(known, str):
+            known = self.cache["address"] = subject_address(self.address_key, self.id)
+        return known
 
     @property
     def seal_key(self) -> SealKey:

@@ -21,6 +21,7 @@ from ctxsteward.schemas.message import Wire
 from ..envelope import Provider
 from ..render.openai_responses import messages_of_items
 from ..render.units import snake_keys
+from .cache_misses import OWN_REASON
 
 
 class CompleteAnswer(NamedTuple):
@@ -63,9 +64,10 @@ def read_answer(provider: Provider, content_type: str, data: bytes) -> CompleteA
     """Read the answer in a response's decoded content; None if it is not complete, or not this provider's."""
     form = ANSWERS[provider]
     if "text/event-stream" in content_type:
-        return form.assemble(list(events(data)))
+        bodies = list(events(data))
+        return _with_miss_reason(form.assemble(bodies), bodies)
     body = json.loads(data)
-    return form.whole(body) if isinstance(body, dict) else None
+    return _with_miss_reason(form.whole(body), [body]) if isinstance(body, dict) else None
 
 
 def read_reply(provider: Provider, reply: object) -> CompleteAnswer:
@@ -92,7 +94,7 @@ def read_reply(provider: Provider, reply: object) -> CompleteAnswer:
         named = [other for other, known in ANSWERS.items() if known.field in body]
         whose = f"it looks like one of {named[0]}: write chat(…, provider={named[0]!r})" if named else "pass it whole"
         raise InputError(f"the reply has no `{form.field}`, so it is no answer of {provider}; {whose}")
-    return _complete(lambda: form.whole(body), provider)
+    return _complete(lambda: _with_miss_reason(form.whole(body), [body]), provider)
 
 
 def read_stream(provider: Provider, chunks: Sequence[object]) -> CompleteAnswer:
@@ -100,7 +102,19 @@ def read_stream(provider: Provider, chunks: Sequence[object]) -> CompleteAnswer:
     if all(isinstance(chunk, str) for chunk in chunks):
         return read_reply(provider, "".join(map(str, chunks)))
     bodies = [body for chunk in chunks if (body := plain_body(chunk)) is not None]
-    return _complete(lambda: ANSWERS[provider].assemble(bodies), provider)
+    return _complete(lambda: _with_miss_reason(ANSWERS[provider].assemble(bodies), bodies), provider)
+
+
+def _with_miss_reason(answer: CompleteAnswer | None, bodies: Sequence[Wire]) -> CompleteAnswer | None:
+    """Keep the provider's own reason for a cache miss among the usage: whoever asks for diagnostics gets it there."""
+    for body in bodies:
+        for part in (body, body.get("message"), body.get("response")):
+            told = part.get("prompt_cache_diagnostics") or part.get("diagnostics") if isinstance(part, dict) else None
+            told = (told.get("cache_miss_reason") or told) if isinstance(told, dict) else None
+            reason = (told.get("reason") or told.get("type")) if isinstance(told, dict) else None
+            if answer is not None and reason and reason != "cache_hit":
+                return answer._replace(usage={**(answer.usage or {}), OWN_REASON: str(reason)})
+    return answer
 
 
 def _complete(read: Callable[[], CompleteAnswer | None], provider: Provider) -> CompleteAnswer:

@@ -97,7 +97,8 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
         """Return the request for the model, and its call; None and the agent's own request if the build failed."""
         try:
             wires = [wire_of(message) for message in request.messages]
-            notes = {"todos": _todo_lines(request.state.get("todos"))}
+            todos = request.state.get("todos") or ()
+            notes = {"todos": "\n".join(f"[{todo.get('status')}] {todo.get('content')}" for todo in todos)}
             call = self.conversations.prepare(
                 name,
                 wires,
@@ -135,11 +136,6 @@ class CtxstewardMiddleware(AgentMiddleware[Any, Any, Any]):
         return StructuredTool(
             name=function["name"], description=function["description"], args_schema=function["parameters"], func=answer
         )
-
-
-def _todo_lines(todos: Any) -> str:
-    """Return the agent's plan as a note."""
-    return "\n".join(f"[{todo.get('status')}] {todo.get('content')}" for todo in todos or ())
 
 
 # -- messages to wire dicts --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from ..history.session import Session
 from ..telemetry.spans import usage_reported
 from ..tokens.models import Prices, dollars_of
 from ..tokens.tokenizer import prompt_tokens_of
+from .cache_misses import AnsweredPrompt, cache_missed
 
 _log = logging.getLogger("ctxsteward.envelope.integrations")
 
@@ -63,7 +65,7 @@ class SessionCall:
     usage: object = None
     """The provider's usage report."""
     findings: tuple[Finding, ...] = ()
-    """Findings of the envelope, and of the audit of the sent request."""
+    """Findings of the envelope, of the audit of the sent request, and about the provider's cache."""
     sent: object = field(default=None, repr=False)
     arguments: Wire = field(default_factory=dict, repr=False)
     """The caller's own arguments of the call; the audit accepts them next to the envelope."""
@@ -106,7 +108,10 @@ class SessionCall:
         )
 
     def learn(self) -> None:
-        """Correct the builder's estimates by the usage and report it; raise `InputError` for an unknown form."""
+        """Correct the builder's estimates by the usage and report it; raise `InputError` for an unknown form.
+
+        If the provider read less from its cache than it could, `findings` says so.
+        """
         self.builder.calibrate(self.usage, self.envelope)
         usage_reported(
             self.session,
@@ -114,15 +119,21 @@ class SessionCall:
             self.model,
             input_tokens=prompt_tokens_of(self.usage),
             cache_read=self.cached_tokens,
-            cache_creation=_reported(self.usage, _WRITTEN),
+            cache_creation=written_tokens_of(self.usage),
         )
+        before = self.session.cache.get(AnsweredPrompt)
+        now = AnsweredPrompt(self.envelope, self.model, time.monotonic())
+        self.session.cache[AnsweredPrompt] = now
+        if isinstance(before, AnsweredPrompt) and self.cached_tokens is not None:
+            missed = cache_missed(before, now, self.cached_tokens, self.builder, self.usage)
+            self.findings += () if missed is None else (missed,)
 
     def audit(self, provider: Provider | None) -> None:
         """Compare the sent request with the envelope. Differences become findings and one warning."""
         differences = audit(
             self.envelope, self.sent, provider=provider, counter=self.builder.counter, arguments=self.arguments
         )
-        self.findings = (*self.envelope.findings, *differences)
+        self.findings += tuple(differences)
         if differences:
             kinds = ", ".join(sorted({finding.kind for finding in differences}))
             _log.warning("what was sent is not the envelope that was built: %s", kinds)
@@ -135,6 +146,15 @@ def cached_tokens_of(usage: object) -> int | None:
     8
     """
     return _reported(usage, _CACHED)
+
+
+def written_tokens_of(usage: object) -> int | None:
+    """Return the prompt tokens written to the provider's cache, from its usage report; None if not reported.
+
+    >>> written_tokens_of({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 5}})
+    5
+    """
+    return _reported(usage, _WRITTEN)
 
 
 def _reported(usage: object, paths: Sequence[Sequence[str]]) -> int | None:
@@ -151,6 +171,8 @@ def _reported(usage: object, paths: Sequence[Sequence[str]]) -> int | None:
 _WRITTEN = (
     ("cache_creation_input_tokens",),
     ("prompt_tokens_details", "cache_creation_tokens"),
+    ("prompt_tokens_details", "cache_write_tokens"),
+    ("input_tokens_details", "cache_write_tokens"),
     ("cache_write_tokens",),
 )
 _CACHED = (

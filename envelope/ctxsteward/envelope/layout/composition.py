@@ -33,7 +33,7 @@ from ctxsteward.store.journal.events import RecallSelected, SessionHead
 from ctxsteward.store.profiles.text import Profile, static_blocks, system_blocks
 
 from ..history.state import Day, State
-from ..history.tool_groups import LogEntry, ToolGroup
+from ..history.tool_groups import LogEntry
 from ..tokens.budgets import HEAD_SECTIONS, Budgets, Scale
 from ..tokens.tokenizer import Counter
 from .fragments import Fragment, FragmentCache, MessageStep, cached, context_key, excerpt, text_fragment
@@ -185,8 +185,33 @@ class DynamicLayout:
         order = f"{opening}{self.live_from}/{self.after_from}/{self.stop}".encode()
         return hashlib.sha256(self.strip.chain[self.stop] + derived + order).digest()
 
+    def repeated(self, provider: str, wires_of: Callable[[Fragment], Sequence[Wire]]) -> tuple[int, int, int]:
+        """Return after how many messages ends what a later call repeats; `messages` of this provider was called before.
+
+        Until the next compaction; in the next turn, before what is recalled; in this turn's next call, before the
+        newest reply (0 if that reply is older than the live turn). A reply that the next turn shortens is in none.
+        """
+        strip = self.strip
+        offsets = strip.wires[provider][1]
+        derived = sum(len(wires_of(fragment)) for fragment in self.derived)
+        closed = offsets[self.live_from] + derived
+        lasting = closed if self.begins_with_reply else offsets[self.task_upto] + derived
+        context = len(wires_of(self.context)) if self.context else 0
+        for index in range(self.after_from - 1, self.live_from, -1):
+            steps = strip.fragments[index].steps
+            if steps and isinstance(steps[0], MessageStep) and steps[0].entry.message.role == "assistant":
+                return lasting, closed, derived + context + offsets[index]
+        return lasting, closed, 0
+
     def messages(self, provider: str, wires_of: Callable[[Fragment], Sequence[Wire]]) -> list[Wire]:
         """Return all messages in order, rendered by `wires_of`, as shallow copies."""
+        messages = self.before_notes(provider, wires_of)
+        if self.notes:
+            messages += wires_of(self.notes)
+        return messages + self.strip.rendered(provider, self.after_from, self.stop, wires_of)
+
+    def before_notes(self, provider: str, wires_of: Callable[[Fragment], Sequence[Wire]]) -> list[Wire]:
+        """Return the messages before the notes."""
         strip = self.strip
         messages = strip.rendered(provider, 0, self.task_upto, wires_of)
         for derived in self.derived:
@@ -194,11 +219,7 @@ class DynamicLayout:
         messages += strip.rendered(provider, self.task_upto, self.live_from, wires_of)
         if self.context:
             messages += wires_of(self.context)
-        messages += strip.rendered(provider, self.live_from, self.after_from, wires_of)
-        if self.notes:
-            messages += wires_of(self.notes)
-        messages += strip.rendered(provider, self.after_from, self.stop, wires_of)
-        return messages
+        return messages + strip.rendered(provider, self.live_from, self.after_from, wires_of)
 
 
 class PromptLayout(Protocol):
@@ -334,7 +355,10 @@ def lay_dynamic(
     if state.notes and state.open_calls:
         after_from = max(live_from, stop - 1)  # the notes follow the newest complete group
     elif state.notes:
-        while after_from > live_from and _is_trailing_assistant(state.groups[after_from - 1]):
+        while after_from > live_from and all(
+            entry.message.role == "assistant" and not entry.message.tool_calls
+            for entry in state.groups[after_from - 1].entries
+        ):
             after_from -= 1
     context, findings = _context_fragment(state, counter, original, cache, facts)
     return DynamicLayout(
@@ -372,10 +396,6 @@ def _is_task_first(state: State) -> bool:
     first = state.groups[0].ordinals if state.groups else ()
     is_behind = bool(state.observations) or (bool(state.bullets) and state.compacted_to > state.task)
     return is_behind and first == (state.task,)
-
-
-def _is_trailing_assistant(group: ToolGroup) -> bool:
-    return all(entry.message.role == "assistant" and not entry.message.tool_calls for entry in group.entries)
 
 
 def bullets_text(state: State, bullets: Sequence[Bullet], compacted_to: int) -> str:

@@ -287,7 +287,8 @@ def _shown(
     """Return the text shown instead of a result (None if unchanged) and the change in tokens."""
     if shape.masked:
         text = masked_line(result, _ref(entry, index))
-        used = counter.text(result.text) + (counter.message(_images_only(result)) if result.images else 0)
+        images = Message.model_construct(role="user", dialect="shared", parts=result.images, wire={})
+        used = counter.text(result.text) + (counter.message(images) if result.images else 0)
         new = counter.text(text)
         return (text, new - used) if new < used else (None, 0)
     if original <= shape.cap_tokens:
@@ -326,10 +327,6 @@ def masked_line(result: ToolResultPart, ref: str) -> str:
     kind = "structured" if stripped in ("{", "[") else "image" if result.images and not result.text else "text"
     error = " error" if result.is_error else ""
     return f"[{kind}{error} result, {len(result.text)} characters, {ref}]"
-
-
-def _images_only(result: ToolResultPart) -> Message:
-    return Message.model_construct(role="user", dialect="shared", parts=result.images, wire={})
 
 
 def _ref(entry: LogEntry, index: int) -> str:

@@ -111,6 +111,16 @@ def rows_of(body: str) -> list[str]:
     return [_MARKED.sub(r"\1", row) for row in _NEXT_ROW.split(body)]
 
 
+def fenced_rows(nonce: str, block: str) -> list[str]:
+    """Return the rows of a fenced block; raise `ValueError` as `unfenced` does."""
+    return rows_of(unfenced(nonce, block).text)
+
+
+def raw_rows(nonce: str, block: str) -> list[str]:
+    """Return the rows of a fenced block as they stand in it: with marks and escapes. Raises `ValueError`."""
+    return [escape(nonce, row) for row in _NEXT_ROW.split(unfenced(nonce, block).text)]
+
+
 def one_line(bullet: Bullet) -> Bullet:
     """Return a bullet on one line, without text that would read like another citation."""
     text = bullet.text if bullet.text.splitlines() == [bullet.text] else " ".join(bullet.text.split())

@@ -27,7 +27,7 @@ from ctxsteward.schemas import Finding, InputError
 from ctxsteward.schemas.arguments import check_callable
 from ctxsteward.store import process_forks as forking
 
-from ..history.tool_groups import LogEntry, text_of
+from ..history.tool_groups import text_of
 from .heuristic import Heuristic
 from .selection import (
     MAX_CANDIDATES,
@@ -242,10 +242,6 @@ def _caught_up(
         stop = min(start + _BATCH, first + max_new, request.last + 1)
         entries = [request.entry(ordinal) for ordinal in range(start, stop)]
         texts = [text_of(entry.message)[:MAX_TEXT_CHARS].strip() for entry in entries]
-        vectors.add(rows_of(texts, embedder), [_sitting(entry) for entry in entries])
+        vectors.add(rows_of(texts, embedder), [entry.event.ts[:10] if entry.event.ts else None for entry in entries])
         kept.newest = entries[-1]  # vectors made before a failure stay
     return vectors
-
-
-def _sitting(entry: LogEntry) -> str | None:
-    return entry.event.ts[:10] if entry.event.ts else None

@@ -53,7 +53,7 @@ the second rank on as much as any; scripts other than Latin come late in the ord
 SILENT = "nothing earlier in the session answers to this turn"
 ASKS = re.compile(r"？|\?(?![\w/&=%.])")
 """A question mark that is not inside an address."""
-QUOTES = re.compile(r"“[^”]{4,}”|\"[^\"]{4,}\"|「[^」]{2,}」|『[^』]{2,}』|«[^»]{4,}»")
+QUOTES = re.compile(r"“[^“”]{4,}”|\"[^\"]{4,}\"|「[^「」]{2,}」|『[^『』]{2,}』|«[^«»]{4,}»")
 """A quotation; a turn with one refers to its source, whatever the words."""
 _PERSONAL = re.compile(
     r"\b(?:my|mine|ours?|(?-i:us)|we)\b|\b(?:I|you)\s+(?:\w+ed|said|told|wrote|gave)\b|\bdid\s+(?:I|you)\b"

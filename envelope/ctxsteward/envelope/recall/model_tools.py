@@ -207,7 +207,10 @@ def _found(session: Session, text: str, k: int, selector: Selector | None, shown
         kept = session.cache.get("search")
         selector = kept if isinstance(kept, Heuristic) else Heuristic(every_turn=True, max_sessions=1)
         session.cache["search"] = selector
-    visible = _shown_now(session.state) if shown is None else frozenset(shown)
+    if shown is None:  # what the window shows verbatim: kept messages, and those recalled for this user turn
+        recalled = session.state.recalled
+        shown = verbatim(session.state) | frozenset(recalled.refs if recalled else ())
+    visible = frozenset(shown)
     asked = Message(role="user", dialect="openai", parts=(TextPart(text=text),), wire={})
     request = request_for(session, asked, last=len(session), visible=visible, budget_tokens=RANKED_TOKENS)
     ranked = (scored for scored in selector(request) if 0 < scored.ordinal <= request.last)
@@ -247,11 +250,6 @@ def _spread(ranked: Iterable[ScoredOriginal], state: State, visible: Set[int]) -
             taken[day.first] += 1
         yield scored
     yield from later
-
-
-def _shown_now(state: State) -> frozenset[int]:
-    """Return the messages that the window shows verbatim: kept ones, and those recalled for this user turn."""
-    return verbatim(state) | frozenset(state.recalled.refs if state.recalled else ())
 
 
 def answer_search(

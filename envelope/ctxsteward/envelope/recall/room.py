@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set as AbstractSet
+from functools import cache
 from typing import NamedTuple
 
 from ctxsteward.language.passages import passage_spans
@@ -359,8 +360,14 @@ _AND = rf"{_GAP}(?:,|and|or|&|,{_GAP}and){_GAP}"
 _TO = rf"{_GAP}(?:-|–|—|to|through|until|至|到){_GAP}"
 _ZH_AND = rf"{_GAP}[、，,和与及]{_GAP}"
 _REF = re.compile(rf"§\s?(\d{{1,9}})(?:\.\d+(?:-\d+\b)?)?(?:{_TO}§?\s?(\d{{1,9}}))?", re.IGNORECASE)
-_NUMBERED = re.compile(
-    rf"""
+_PLACE = re.compile(rf"(?P<to>{_TO})?(?P<place>{_NTH}|{_NUMBER}|{_ZH})", re.IGNORECASE)
+
+
+@cache
+def _numbered() -> re.Pattern[str]:
+    """Return the pattern of a tool output that a text names. Compiling it takes longer than most imports."""
+    return re.compile(
+        rf"""
       \b(?P<nth>{_NTH}(?:(?:{_AND}|{_TO})(?:the\s)?{_NTH}){{0,11}})\s{{1,3}}(?:\w{{1,20}}\s{{1,3}})?tools?\b
     | \b(?P<of>{_NTH})\s{{1,3}}(?:\w{{1,20}}\s{{1,3}})?{_OUTPUT}\s{{1,3}}(?:of|from|by)
       \s{{1,3}}(?:the|a|your)?\s?tools?\b
@@ -370,10 +377,9 @@ _NUMBERED = re.compile(
     | 第{_GAP}(?P<zh>{_ZH}(?:(?:{_ZH_AND}|{_TO})第?{_GAP}{_ZH}){{0,11}})
       {_GAP}(?:条|个|次|份|项|段|轮|笔)?{_GAP}的?{_GAP}工具
     | 工具(?:的)?(?:输出|结果|返回|调用){_GAP}(?:第|\#|编号)?{_GAP}(?P<zn>{_ZH}(?:(?:{_ZH_AND}|{_TO}){_ZH}){{0,11}})
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_PLACE = re.compile(rf"(?P<to>{_TO})?(?P<place>{_NTH}|{_NUMBER}|{_ZH})", re.IGNORECASE)
+        """,
+        re.VERBOSE | re.IGNORECASE,
+    )
 
 
 def named(text: str, last: int, entry: Callable[[int], LogEntry]) -> list[int]:
@@ -405,7 +411,7 @@ def outputs_named(text: str) -> list[int]:
     [2, 5, 6, 7, 3, 4]
     """
     numbers: list[int] = []
-    for match in _NUMBERED.finditer(text) if "tool" in text.lower() or "工具" in text else ():
+    for match in _numbered().finditer(text) if "tool" in text.lower() or "工具" in text else ():
         places = next(group for group in match.groups() if group)
         for place in _PLACE.finditer(places):
             number = _number(place["place"])

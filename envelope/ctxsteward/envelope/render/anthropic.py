@@ -18,12 +18,12 @@ from typing import Any
 from ctxsteward.schemas import ImagePart, Part, TextPart, ToolCallPart
 from ctxsteward.schemas.message import Wire, sent
 
-from ..layout.composition import DynamicLayout, PromptLayout
+from ..layout.composition import PromptLayout
 from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
+from .cache_plan import CachePlan
 from .units import ProviderFormat, Unit, as_anthropic_tool, blocks_of, listed, message_units, one_reply, translated
 
 NAME = "anthropic"
-MARK = {"type": "ephemeral"}
 _THINKING = frozenset(("thinking", "redacted_thinking"))
 _RESPONSE_FIELDS = frozenset(
     ("id", "type", "model", "stop_reason", "stop_sequence", "stop_details", "usage", "container")
@@ -32,63 +32,42 @@ CONTINUES = "(the conversation goes on)"
 _MARKABLE = frozenset(("text", "image", "tool_use", "tool_result", "document"))
 
 
-def render(prompt: PromptLayout, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     """Return the arguments of ``client.messages.create`` except model and max_tokens."""
     request: Wire = {}
     system: list[Wire] = [
         {"type": "text", "text": fragment.text} for fragment in prompt.head.fragments if fragment.text.strip()
     ]
     dynamic = prompt.dynamic
-    strip = dynamic.strip
-    messages = strip.rendered(NAME, 0, dynamic.task_upto, wires_of)
-    for derived in dynamic.derived:
-        messages += [wire.copy() for wire in wires_of(derived)]
-    marks = [len(messages) - 1]
-    messages += strip.rendered(NAME, dynamic.task_upto, dynamic.live_from, wires_of)
-    if dynamic.begins_with_reply:
-        marks = [len(messages) - 1]
-    if dynamic.context:
-        messages += wires_of(dynamic.context)
-    before_live = len(messages)
-    messages += strip.rendered(NAME, dynamic.live_from, dynamic.after_from, wires_of)
-    marks.append(_previous_end(dynamic, before_live))
+    messages = dynamic.before_notes(NAME, wires_of)
+    opening: list[Wire] = []
     if messages and messages[0]["role"] != "user":
-        messages.insert(0, {"role": "user", "content": [{"type": "text", "text": CONTINUES}]})
-        marks = [mark + 1 if mark >= 0 else mark for mark in marks]
-    marks.append(len(messages) - 1)
-    if cache:
+        opening = [{"role": "user", "content": [{"type": "text", "text": CONTINUES}]}]
+    messages = [*opening, *messages]
+    if cache is not None:
         if system:
-            system[-1] = {**system[-1], "cache_control": MARK}
+            system[-1] = {**system[-1], "cache_control": cache.mark}
         elif prompt.head.tools:
-            request["tools"] = _tools(prompt, mark=True)
-        for mark in dict.fromkeys(marks[-3:]):
-            if 0 <= mark < len(messages):
-                messages[mark] = _marked(messages[mark])
+            request["tools"] = _tools(prompt, cache.mark)
+        lasting, _, previous = dynamic.repeated(NAME, wires_of)
+        ends = {len(opening) + end for end in (lasting, previous) if end} | ({len(messages)} if messages else set())
+        for end in ends:
+            messages[end - 1] = _marked(messages[end - 1], cache.mark)
     if dynamic.notes is not None:
         _add_notes(messages, dynamic.notes.text)
-    messages += strip.rendered(NAME, dynamic.after_from, dynamic.stop, wires_of)
+    messages += dynamic.strip.rendered(NAME, dynamic.after_from, dynamic.stop, wires_of)
     if system:
         request["system"] = system
     request["messages"] = messages
     if prompt.head.tools and "tools" not in request:
-        request["tools"] = _tools(prompt, mark=False)
+        request["tools"] = _tools(prompt, None)
     return request
 
 
-def _previous_end(dynamic: DynamicLayout, before_live: int) -> int:
-    """Return the index of the last message of the previous call, before the newest reply; -1 if it is not live."""
-    offsets = dynamic.strip.wires[NAME][1]
-    for index in range(dynamic.after_from - 1, dynamic.live_from, -1):
-        steps = dynamic.strip.fragments[index].steps
-        if steps and isinstance(steps[0], MessageStep) and steps[0].entry.message.role == "assistant":
-            return before_live + offsets[index] - offsets[dynamic.live_from] - 1
-    return -1
-
-
-def _tools(prompt: PromptLayout, *, mark: bool) -> list[Wire]:
+def _tools(prompt: PromptLayout, mark: Wire | None) -> list[Wire]:
     tools = [_own_block(tool) for tool in translated(prompt.head.tools, as_anthropic_tool)]
-    if mark and tools:
-        tools[-1] = {**tools[-1], "cache_control": MARK}
+    if mark is not None and tools:
+        tools[-1] = {**tools[-1], "cache_control": mark}
     return tools
 
 
@@ -100,13 +79,13 @@ def _add_notes(messages: list[Wire], text: str) -> None:
         messages.append({"role": "user", "content": [block]})
 
 
-def _marked(message: Wire) -> Wire:
+def _marked(message: Wire, mark: Wire) -> Wire:
     content = message["content"]
     if not isinstance(content, list) or not content or content[-1].get("type") not in _MARKABLE:
         return message
     if content[-1].get("cache_control"):
         return message
-    return {**message, "content": [*content[:-1], {**content[-1], "cache_control": MARK}]}
+    return {**message, "content": [*content[:-1], {**content[-1], "cache_control": mark}]}
 
 
 def wires_of(fragment: Fragment) -> list[Wire]:

@@ -11,6 +11,7 @@ from ctxsteward.schemas.message import Wire, gemini_field, sent
 from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment, MessageStep, ToolResult
 from .anthropic import arguments_object
+from .cache_plan import CachePlan
 from .units import (
     JOINT,
     OPERATOR_ROLES,
@@ -31,7 +32,7 @@ from .units import (
 NAME = "gemini"
 
 
-def render(prompt: PromptLayout, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     """Return the arguments of ``client.models.generate_content`` except the model; joins neighbours of one role."""
     head = [fragment.text for fragment in prompt.head.fragments]
     contents: list[Wire] = []

@@ -10,19 +10,49 @@ from ctxsteward.schemas.message import Wire, sent
 
 from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment, MessageStep, ToolResult
+from .cache_plan import CachePlan
 from .units import ProviderFormat, Unit, as_openai_tool, listed, message_units, one_reply, translated, wires_of_steps
 
 NAME = "openai-chat"
+MOST_BREAKPOINTS = 3
 
 
-def render(prompt: PromptLayout, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     """Return the arguments of ``client.chat.completions.create`` except the model."""
     messages: list[Wire] = [{"role": "system", "content": fragment.text} for fragment in prompt.head.fragments]
+    head = len(messages)
     messages += prompt.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
+    if cache is not None and cache.key:
+        ends = (head, *(head + end for end in prompt.dynamic.repeated(NAME, wires_of)))
+        request |= with_breakpoints("messages", messages, ends, cache, "text")
     if prompt.head.tools:
         request["tools"] = translated(prompt.head.tools, as_openai_tool)
     return request
+
+
+def with_breakpoints(name: str, messages: Sequence[Wire], ends: Iterable[int], cache: CachePlan, kind: str) -> Wire:
+    """Return the arguments `name` and the cache key; a breakpoint stands at or before the end of so many messages.
+
+    `kind` is the type of a text block that may have one. The newest `MOST_BREAKPOINTS` are set: the provider sets one
+    itself at the end of the request and writes four.
+    """
+    marked = list(messages)
+    places = {next((n for n in range(end - 1, -1, -1) if _text_blocks(marked[n], kind)), None) for end in ends}
+    for place in sorted(place for place in places if place is not None)[-MOST_BREAKPOINTS:]:
+        blocks = _text_blocks(marked[place], kind)
+        blocks[-1] = {**blocks[-1], "prompt_cache_breakpoint": cache.breakpoint}
+        marked[place] = {**marked[place], "content": blocks}
+    return {name: marked, "prompt_cache_key": cache.key}
+
+
+def _text_blocks(message: Wire, kind: str) -> list[Wire]:
+    """Return the blocks of a message if the last one is a text of this type; else none."""
+    content = message.get("content")
+    if isinstance(content, str):  # in Responses an assistant's text has another type
+        is_text = content and (kind == "text" or message.get("role") != "assistant")
+        return [{"type": kind, "text": content}] if is_text else []
+    return list(content) if isinstance(content, list) and content and content[-1].get("type") == kind else []
 
 
 def wires_of(fragment: Fragment) -> list[Wire]:

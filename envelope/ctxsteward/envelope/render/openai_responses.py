@@ -17,7 +17,8 @@ from ctxsteward.schemas.message import Wire, message_of_item, sent
 from ..history.tool_groups import LogEntry
 from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment, MessageStep, ToolResult
-from .openai_chat import image_url
+from .cache_plan import CachePlan
+from .openai_chat import image_url, with_breakpoints
 from .units import (
     ProviderFormat,
     Unit,
@@ -32,10 +33,13 @@ from .units import (
 NAME = "openai-responses"
 
 
-def render(prompt: PromptLayout, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     """Return the arguments of ``client.responses.create`` except the model."""
     head = [fragment.text for fragment in prompt.head.fragments]
     request: Wire = {"input": prompt.dynamic.messages(NAME, items_of)}
+    if cache is not None and cache.key:
+        ends = prompt.dynamic.repeated(NAME, items_of)
+        request |= with_breakpoints("input", request["input"], ends, cache, "input_text")
     if head:
         request["instructions"] = "\n\n".join(head)
     if prompt.head.tools:

@@ -18,6 +18,7 @@ from ..history.tool_groups import LogEntry
 from ..layout.composition import PromptLayout
 from ..layout.fragments import MessageStep, ToolResults
 from . import anthropic, gemini, openai_chat, openai_responses, text
+from .cache_plan import CachePlan
 from .units import ProviderFormat, Unit, canonical, context_of, snake_keys, tool_units
 
 FORMATS: dict[str, ProviderFormat] = {
@@ -26,8 +27,11 @@ FORMATS: dict[str, ProviderFormat] = {
 """Formats by provider."""
 
 
-def render(prompt: PromptLayout, provider: str, *, cache: bool = True) -> Wire:
-    """Return the request's arguments for this provider; raise `InputError` for an unknown provider."""
+def render(prompt: PromptLayout, provider: str, *, cache: CachePlan | None = None) -> Wire:
+    """Return the request's arguments for this provider; raise `InputError` for an unknown provider.
+
+    Without a plan the request says nothing to the provider's cache.
+    """
     if provider not in FORMATS:
         raise InputError(f"unknown provider {provider!r}; one of: {', '.join(FORMATS)}")
     return FORMATS[provider].render(prompt, cache)

@@ -24,6 +24,7 @@ from ctxsteward.schemas.message import Wire
 from ..layout.composition import PromptLayout
 from ..layout.fragments import Fragment, MessageStep, ToolResult
 from ..layout.rows import escape, unescape
+from .cache_plan import CachePlan
 from .units import CUT, Channel, ProviderFormat, Unit, wires_of_steps
 
 _OPENING = re.compile(r"<([^\s<>/]{1,64}) ([^\n>]*)>\n")
@@ -41,7 +42,7 @@ class PromptSpan(NamedTuple):
     text: str
 
 
-def render(prompt: PromptLayout, cache: bool) -> Wire:
+def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     """Return the prompt as one string."""
     return {"prompt": render_spans(prompt.nonce, list(spans(prompt)))}
 

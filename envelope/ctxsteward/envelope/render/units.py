@@ -35,6 +35,7 @@ from ctxsteward.schemas.message import Wire
 
 from ..layout.composition import PromptLayout
 from ..layout.fragments import DerivedText, Fragment, MessageStep, ToolResult, ToolResults
+from .cache_plan import CachePlan
 
 T = TypeVar("T")
 Channel = Literal["head", "tools", "dynamic", "argument"]
@@ -82,7 +83,7 @@ class Unit:
 class ProviderFormat:
     """Functions that write a provider's requests and read them back."""
 
-    render: Callable[[PromptLayout, bool], Wire]
+    render: Callable[[PromptLayout, CachePlan | None], Wire]
     """Return the request's arguments, with or without cache marks."""
     parse: Callable[[Wire, Iterable[str], str], Iterable[Unit]]
     """Yield the units of a request's context except tools, given arguments, the head's texts and the nonce."""
@@ -190,18 +191,20 @@ def _only_text(value: object) -> str | None:
     return None
 
 
+_MARKS = {
+    "cache_control": ({"type": "ephemeral"}, ("5m", "1h")),
+    "prompt_cache_breakpoint": ({"mode": "explicit"}, ("30m", "12h")),
+}
+"""Cache marks of providers, and the lifetimes that a mark may name as its `ttl`."""
+
+
 def unmarked(block: Wire) -> Wire:
-    """Return a block without its cache mark; a mark with unknown content stays, so that the auditor finds it."""
-    if "cache_control" not in block:
-        return block
-    mark = block["cache_control"]
-    fine = mark is None or (
-        isinstance(mark, dict)
-        and mark.get("type") == "ephemeral"
-        and set(mark) <= {"type", "ttl"}
-        and mark.get("ttl", "5m") in ("5m", "1h")
-    )
-    return {key: value for key, value in block.items() if key != "cache_control"} if fine else block
+    """Return a block without its cache marks; a mark with unknown content stays, so that the auditor finds it."""
+    for name, (mark, lifetimes) in _MARKS.items():
+        if name in block:
+            known = [None, mark, *({**mark, "ttl": lifetime} for lifetime in lifetimes)]
+            block = {key: value for key, value in block.items() if key != name or block[name] not in known}
+    return block
 
 
 # -- writing ------------------------------------------------------------------------------------------------------

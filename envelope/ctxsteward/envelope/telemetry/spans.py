@@ -23,6 +23,7 @@ compilation (`usage_reported`): ``gen_ai.usage.input_tokens``, ``gen_ai.usage.ca
 ``gen_ai.usage.cache_creation.input_tokens``, if the report has them. Adapters call it.
 
 `spanned` is a span around longer work: ``context.run``, ``context.phase`` and ``context.efficiency`` of cascades.
+`ctxsteward.store.memory_spans` has the spans of recall, commits and erasures.
 
 The log record (logger ``ctxsteward.envelope``, level INFO) carries the same attributes and, inside a trace, `trace_id`
 and `span_id`. Neither contains ids of sessions and tenants, or texts.
@@ -48,8 +49,6 @@ from contextlib import contextmanager
 from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from ctxsteward.store.crypto.keyring import address_of
 
 from ..envelope import Envelope
 from ..instruments import GUARDS, METER, PLACES, Labels, Measurement, Outcome, board, lasted
@@ -171,7 +170,7 @@ def usage_reported(
         "cache_creation.input_tokens": cache_creation,
     }
     attributes: Attributes = {
-        "gen_ai.conversation.id": _conversation(session),
+        "gen_ai.conversation.id": session.address,
         "gen_ai.context.compilation.id": envelope.address,
         **({} if model is None else {"gen_ai.request.model": model}),
         **{f"gen_ai.usage.{name}": tokens for name, tokens in usage.items() if tokens is not None},
@@ -197,13 +196,15 @@ def _count(envelope: Envelope, churned: PrefixBreak, window_tokens: int | None) 
     if churned.broke_in:
         counts.append(("context.prefix_break", 1, _SECTION[churned.broke_in]))
     if envelope.reports or envelope.findings:
-        counts += _happened(envelope)
+        counts += _happened(envelope, churned)
     if window_tokens:
         counts += [("context.guard", 1, (level,)) for share, level in GUARDS if prompt >= share * window_tokens]
     board().tell(counts, gauges)
 
 
-def _happened(envelope: Envelope) -> Iterator[Measurement]:
+def _happened(envelope: Envelope, churned: PrefixBreak) -> Iterator[Measurement]:
+    if envelope.reports and churned.lost_tokens:
+        yield "context.compress.tokens_rewritten", churned.lost_tokens, _NONE
     for report in envelope.reports:
         section = (report.section,)
         yield "context.compress.count", 1, section
@@ -226,13 +227,14 @@ def _churned(session: Session, envelope: Envelope, tokenizer: str, calibration: 
     churned = first_prefix_break(before if isinstance(before, Layouts) else None, now)
     if calibration == 1.0:
         return churned
-    return churned._replace(prefix_tokens=round(churned.prefix_tokens * calibration))
+    prefix_tokens, lost_tokens = (round(n * calibration) for n in (churned.prefix_tokens, churned.lost_tokens))
+    return churned._replace(prefix_tokens=prefix_tokens, lost_tokens=lost_tokens)
 
 
 def _attributes(model: str | None, session: Session, envelope: Envelope, churned: PrefixBreak) -> Attributes:
     metrics = envelope.metrics
     attributes: Attributes = {
-        "gen_ai.conversation.id": _conversation(session),
+        "gen_ai.conversation.id": session.address,
         "gen_ai.context.compilation.id": envelope.address,
         "context.envelope.address": envelope.address,
         "context.prompt_tokens": int(metrics["prompt_tokens"]),
@@ -282,13 +284,6 @@ def _log(log: Logger, attributes: Attributes, span: Span | None) -> None:
     log.info("built envelope %s", attributes["context.envelope.address"], extra={**attributes, **where})
 
 
-def _conversation(session: Session) -> str:
-    address = session.cache.get("conversation")
-    if not isinstance(address, str):
-        address = session.cache["conversation"] = address_of(session.address_key, session.id, "subject", b"")
-    return address
-
-
 def _heard() -> Logger | None:
     """Return the logger that takes a build's record; None if none is set up for it."""
     logging = sys.modules.get("logging")
@@ -334,6 +329,8 @@ class PrefixBreak(NamedTuple):
     """The part that broke, one of `PLACES`; None without a break."""
     changed: tuple[tuple[str, int], ...]
     """Sections in a new epoch, with its number."""
+    lost_tokens: int = 0
+    """Tokens that the layout before promised to keep, and that are not in the unchanged beginning."""
 
 
 def first_prefix_break(before: Layouts | None, now: Layouts, count_tokens: CountTokens | None = None) -> PrefixBreak:
@@ -346,7 +343,8 @@ def first_prefix_break(before: Layouts | None, now: Layouts, count_tokens: Count
         if place is not None:
             return PrefixBreak(shared, place, changed)
     tokens = _dynamic_shared(before.dynamic, now.dynamic, count_tokens)
-    return PrefixBreak(now.head_tokens + tokens, "dynamic" if tokens < before.dynamic.prefix_tokens else None, changed)
+    lost = max(0, before.dynamic.prefix_tokens - tokens)
+    return PrefixBreak(now.head_tokens + tokens, "dynamic" if lost else None, changed, lost)
 
 
 def prefix_tokens(before: Envelope | None, now: Envelope, count_tokens: CountTokens) -> int:

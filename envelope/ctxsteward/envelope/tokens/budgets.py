@@ -88,20 +88,19 @@ GUARD_WARNS_FRACTION, GUARD_COMPACTS_FRACTION = 0.8, 0.9
 its own budget."""
 
 DEFAULT_DYNAMIC_TOKENS = 8_000
-"""Of dynamic, unless the caller or a small window says otherwise. All lasting rules of long chats stay in sight (90 %
+"""Dynamic tokens, unless the caller or a small window sets others. All lasting rules of long chats stay in sight (90 %
 of them at 2,000 tokens), and 99 % of the values that later calls of tau-bench's runs use (96 % at 4,000)."""
 
 CHAT_TOKENS = 4_000
-"""Of dynamic in the preset for chats, where no model is named."""
+"""Dynamic tokens of the preset for chats if no model is named."""
 
 WHOLE_RESULT_FRACTION = 0.75
 """A tool result of so much of dynamic is whole on arrival where tool loops are what is built for."""
 
 LEAST_DYNAMIC_TOKENS = 900
-"""For a small window."""
+"""Dynamic tokens of a builder for a small window."""
 
-DYNAMIC = "dynamic_tokens"
-_OF_WINDOW = {"system": 0.02, "static": 0.03, "meta": 0.01, "dynamic": 0.5}
+_OF_WINDOW = {"system_tokens": 0.02, "static_tokens": 0.03, "meta_tokens": 0.01, "dynamic_tokens": 0.5}
 
 
 def _share(tokens: int, fraction: float) -> int:
@@ -147,8 +146,8 @@ class Budgets(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"]) or "budgets"
-            known = ", ".join(type(self).model_fields)
-            hint = f"one of: {known}" if first["type"] == "extra_forbidden" else first["msg"]
+            said = first["msg"].removeprefix("Input should be ")
+            hint = f"one of: {', '.join(type(self).model_fields)}" if first["type"] == "extra_forbidden" else said
             raise InvalidBudget(field, first.get("input"), hint) from None
         self._check()
 
@@ -186,10 +185,10 @@ class Budgets(BaseModel):
 
     @classmethod
     def _for_usable(cls, usable_tokens: int) -> Budgets:
-        """Scale to what a window leaves beside the reply."""
-        values = {f"{name}_tokens": int(usable_tokens * part) for name, part in _OF_WINDOW.items()}
-        heads = {field: max(cls.model_fields[field].default, values[field]) for field in values if field != DYNAMIC}
-        return cls()._with({**heads, DYNAMIC: max(LEAST_DYNAMIC_TOKENS, values[DYNAMIC])})
+        """Return budgets for the tokens that a window leaves a prompt."""
+        least = cls()._with({"dynamic_tokens": LEAST_DYNAMIC_TOKENS})
+        shares = {field: int(usable_tokens * part) for field, part in _OF_WINDOW.items()}
+        return least._with({field: max(getattr(least, field), tokens) for field, tokens in shares.items()})
 
     @classmethod
     def default(cls, usable_tokens: int | None) -> Budgets:
@@ -206,7 +205,7 @@ class Budgets(BaseModel):
         At 4,000 tokens 91 % of the evidence for questions about long chats between people is shown, and 76 % of what
         users of an assistant said (`evals recall`, development halves).
         """
-        return cls.for_model(model) if model is not None else cls()._with({DYNAMIC: CHAT_TOKENS})
+        return cls.for_model(model) if model is not None else cls()._with({"dynamic_tokens": CHAT_TOKENS})
 
     @classmethod
     def agent(cls, model: str | None = None) -> Budgets:

@@ -263,7 +263,7 @@ def model_info(model: str) -> ModelInfo:
 
 def prices_of(model: str | None) -> Prices | None:
     """What a model's prompt tokens cost; None where that is not known."""
-    return info.prices if (info := _known(model)) else None
+    return info.prices if (info := known_model(model)) else None
 
 
 def dollars_of(model: str | None, tokens: float) -> float | None:
@@ -272,11 +272,12 @@ def dollars_of(model: str | None, tokens: float) -> float | None:
     >>> dollars_of("gpt-4o", 2_000_000), dollars_of("gpt-9", 1)
     (5.0, None)
     """
-    price = info.dollars_per_million if (info := _known(model)) else None
+    price = info.dollars_per_million if (info := known_model(model)) else None
     return None if price is None else price * tokens / 1_000_000
 
 
-def _known(model: str | None) -> ModelInfo | None:
+def known_model(model: str | None) -> ModelInfo | None:
+    """Return what is known of a model, or None."""
     with suppress(UnknownModel):
         return None if model is None else model_info(model)
     return None

@@ -46,7 +46,8 @@ def at(place: str, path: str) -> str:
 
 def inside(value: object) -> Iterator[tuple[str, object]]:
     """Yield every node of a JSON value with its path, depth first, in document order."""
-    stack: list[tuple[str, object]] = [("messages" if _is_message_list(value) else "", value)]
+    holds_messages = isinstance(value, list) and any(isinstance(item, dict) and "role" in item for item in value[:1])
+    stack: list[tuple[str, object]] = [("messages" if holds_messages else "", value)]
     while stack:
         path, node = stack.pop()
         yield path, node
@@ -101,10 +102,6 @@ def checked(wire: object, source: str, where: str) -> Message:
 
 def _step(key: str) -> str:
     return key if key.isidentifier() and key.isascii() else f"[{ascii(key)[:40]}]"
-
-
-def _is_message_list(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(item, dict) and "role" in item for item in value[:1])
 
 
 MAX_VALUE_DEPTH = MAX_DEPTH + 8

@@ -176,6 +176,7 @@ class Chain:
     def _note(self, number: int) -> None:
         if self._witness is not None:
             with suppress(StoreError):  # the commit is stored even if the witness fails
+                self._objects.make_durable(numbered(self.folder, number))  # else a power cut may contradict the witness
                 self._witness.see(self.folder, number)
 
     def _sealed(self, number: int, commit_id: str, epoch: int, parent: str, body: dict[str, Any]) -> Link:

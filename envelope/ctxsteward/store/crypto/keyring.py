@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NewType, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, NewType, Protocol, runtime_checkable
 
 from ctxsteward.schemas import InputError, StoreError
 from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
@@ -56,6 +56,11 @@ def subject_of(session: str, principal: str | None) -> str:
 def address_of(key: AddressKey, subject: str, kind: str, data: bytes) -> str:
     """Return the address of `data` as a record of this kind of this subject."""
     return code(key, _head(subject, kind) + data)
+
+
+def subject_address(key: AddressKey, subject: str) -> str:
+    """Return the address that names a subject in the object store and in spans."""
+    return address_of(key, subject, "subject", b"")
 
 
 def code(key: bytes, data: bytes) -> str:
@@ -146,6 +151,16 @@ def decrypt(secret: bytes, data: bytes, context: bytes) -> bytes:
         raise Damaged("encrypted content was changed, or is not what stands here; restore it from a backup") from error
 
 
+KEYS_IN_MEMORY = 10_000
+"""Most keys of tenants that a `MasterKeys` or `StoredKeys` holds at once."""
+
+
+def _keep(held: dict[Any, Any], name: object, key: object) -> None:
+    if len(held) >= KEYS_IN_MEMORY:
+        held.clear()
+    held[name] = key
+
+
 class MasterKeys:
     """Keys derived from one secret of 32 bytes; equal on every machine with this secret.
 
@@ -159,7 +174,8 @@ class MasterKeys:
             raise InputError(f"the master key has {len(master)} bytes; pass {KEY_BYTES} random ones")
         if not isinstance(seal_id, str) or not _SEAL_ID.fullmatch(seal_id):
             raise InputError(f"seal id {seal_id!r:.80} is not usable; take 1 to 64 letters, digits, '.', '_' or '-'")
-        self._master, self._seal_id = master, seal_id
+        self._extracted, self._seal_id = hmac.digest(b"ctxsteward keys 1", master, "sha256"), seal_id
+        self._derived: dict[tuple[str, str], bytes] = {}
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], name: str = "CTXSTEWARD_MASTER_KEY") -> MasterKeys:
@@ -191,9 +207,12 @@ class MasterKeys:
 
     def _derive(self, tenant: str, purpose: str) -> bytes:
         """Derive one block with HKDF-SHA-256. Purpose and tenant are length-prefixed, so that no two pairs collide."""
-        extracted = hmac.digest(b"ctxsteward keys 1", self._master, "sha256")
-        info = b"".join(len(part).to_bytes(4, "big") + part for part in (purpose.encode(), tenant.encode()))
-        return hmac.digest(extracted, info + b"\x01", "sha256")
+        derived = self._derived.get((purpose, tenant))
+        if derived is None:
+            info = b"".join(len(part).to_bytes(4, "big") + part for part in (purpose.encode(), tenant.encode()))
+            derived = hmac.digest(self._extracted, info + b"\x01", "sha256")
+            _keep(self._derived, (purpose, tenant), derived)
+        return derived
 
 
 class StoredKeys:
@@ -238,7 +257,8 @@ class StoredKeys:
             number = 1
             while self._known_or_loaded(_name(tenant, f"seal-{number + 1}")) is not None:
                 number += 1
-            newest = self._newest[tenant] = self.seal_key(tenant, str(number))
+            newest = self.seal_key(tenant, str(number))
+            _keep(self._newest, tenant, newest)
         return newest
 
     def rotate_seal_key(self, tenant: str) -> SealKey:
@@ -249,7 +269,8 @@ class StoredKeys:
         self._newest.pop(tenant, None)  # another process may have rotated since; the new key must come after its key
         number = int(self.seal_key(tenant).id) + 1
         self._key(_name(tenant, f"seal-{number}"))
-        key = self._newest[tenant] = self.seal_key(tenant, str(number))
+        key = self.seal_key(tenant, str(number))
+        _keep(self._newest, tenant, key)
         return key
 
     def seal_key_faults(self, tenant: str) -> Iterator[StoreError]:
@@ -279,14 +300,15 @@ class StoredKeys:
         with self._lock:
             found = self._known.get(name) or self._load(name)
             if found is not None:
-                self._known[name] = _checked(name, found)
+                _keep(self._known, name, _checked(name, found))
             return found
 
     def _key(self, name: str) -> bytes:
         found = self._known_or_loaded(name)
         if found is None:
             with self._lock:
-                found = self._known[name] = _checked(name, self._create(name, self._random_bytes(KEY_BYTES)))
+                found = _checked(name, self._create(name, self._random_bytes(KEY_BYTES)))
+                _keep(self._known, name, found)
         return found
 
 
@@ -372,11 +394,15 @@ def _checked(name: str, key: bytes) -> bytes:
 CHECK_VERSION = 1
 
 
+def key_check(key: AddressKey) -> str:
+    """Return the text that is equal for two tenants exactly if they have the same address key; it reveals no key."""
+    return hmac.digest(key, b"ctxsteward tenant check 1", "sha256").hex()
+
+
 def check_keys(objects: ObjectStore, keys: Keys, tenant: str, *, write: bool, patience: Patience | None = None) -> None:
     """Raise `StoreError` if the tenant's objects were written with other keys; `write` stores a missing check."""
     name = check_name(tenant)
-    mine = hmac.digest(keys.address_key(tenant), b"ctxsteward tenant check 1", "sha256").hex()
-    body = json.dumps({"schema_version": CHECK_VERSION, "check": mine}).encode()
+    body = json.dumps({"schema_version": CHECK_VERSION, "check": key_check(keys.address_key(tenant))}).encode()
     try:
         stored = objects.get(name)
     except ObjectMissing:

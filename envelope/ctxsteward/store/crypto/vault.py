@@ -36,7 +36,7 @@ from ctxsteward.schemas.message import Wire
 
 from .. import names, process_forks as forking
 from ..objects.port import ObjectStore, Patience, put_once
-from .keyring import KEY_BYTES, NONCE_BYTES, Keys, address_of, decrypt, encrypt
+from .keyring import KEY_BYTES, NONCE_BYTES, Keys, address_of, decrypt, encrypt, subject_address
 
 VAULT_VERSION = 1
 """Major version of key, blob and tombstone objects."""
@@ -119,7 +119,7 @@ class Vault:
 
     def subject_address(self, subject: str) -> str:
         """Return the address that names a subject in the object store."""
-        return address_of(self._address_key, subject, "subject", b"")
+        return subject_address(self._address_key, subject)
 
     def data_key(self, subject: str) -> DataKey:
         """Return the subject's key, made at first use. Raises `Erased` if the subject or its session was forgotten."""
@@ -153,10 +153,13 @@ class Vault:
     def _refuse_erased(self, *path: str) -> None:
         """Raise `Erased` if one of these subjects was forgotten."""
         for name in dict.fromkeys(path):
-            tombstone = self.tombstone(name)
-            if tombstone is not None:
-                what = f"content of subject {name[:16]}…"
-                raise Erased(what, who=tombstone.who, when=tombstone.when, why=tombstone.why)
+            self.check_not_erased(name, f"content of subject {name[:16]}…")
+
+    def check_not_erased(self, name: str, what: str) -> None:
+        """Raise `Erased` about `what` if the subject with this address was forgotten."""
+        tombstone = self.tombstone(name)
+        if tombstone is not None:
+            raise Erased(what, who=tombstone.who, when=tombstone.when, why=tombstone.why)
 
     def _fetched(self, name: str) -> bytes | None:
         key = names.data_key_name(self.tenant, name)

@@ -43,10 +43,21 @@ from ctxsteward.schemas.errors import Damaged
 
 from ..backend import Backend
 from ..crypto.keyring import subject_of
+from ..crypto.vault import derived_subject
 from ..derived_files import DerivedFiles
-from ..journal.erasures import Deletion, DerivedRecords, Eraser, Erasure, ErasureRequest, Holder, RemoteSessions
+from ..journal.erasures import (
+    Deletion,
+    DerivedRecords,
+    Eraser,
+    Erasure,
+    ErasureRequest,
+    Holder,
+    RemoteSessions,
+    note_hearing,
+)
 from ..journal.log import principals_of
 from ..journal.port import SessionKey
+from ..memory_spans import memory_span
 from ..names import checked_note
 from .receipt import signed_receipt
 from .steps import ErasureRun
@@ -86,14 +97,19 @@ def forget(
     if session is None and principal is None:
         raise InputError("nothing to forget: name a session, a principal, or both")
     derived = _derived_records(store, tenant)
-    work = ErasureRun(store, tenant, request, elsewhere or store.write_behind, derived)
-    reports = [records.watch_files() for records in derived]
-    work.claim_forks(session, principal)
-    if principal is not None:
-        work.forget_principal(principal, session)
-    elif session is not None:
-        work.forget_session(session)
-    done = work.finish(_erasers_to_call(store, tenant, erasers))
+    address = None if session is None else store.vault(tenant).subject_address(session)
+    with memory_span("delete_memory", address) as erased:
+        if store.write_behind is not None:  # what others have forgotten is not drained with what this erasure leaves
+            apply_tombstones(store, tenant, look=True)
+        work = ErasureRun(store, tenant, request, elsewhere or store.write_behind, derived)
+        reports = [records.watch_files() for records in derived]
+        work.claim_forks(session, principal)
+        if principal is not None:
+            work.forget_principal(principal, session)
+        elif session is not None:
+            work.forget_session(session)
+        done = work.finish(_erasers_to_call(store, tenant, erasers))
+        erased(done.messages)
     more = tuple(finding for unreached in reports for finding in unreached()) if done.sessions else ()
     done = replace(done, session=session, principal=principal, findings=(*done.findings, *more))
     return replace(done, receipt=signed_receipt(done, store.keys))
@@ -104,14 +120,15 @@ def apply_tombstones(
     tenant: str = "default",
     *,
     thorough: bool = False,
+    look: bool = False,
 ) -> Erasure | None:
     """Erase here, in the journal and through the store's erasers, what another machine has forgotten.
 
     Return None if there is nothing new.
 
     Where fewer tombstones are listed than were seen, those of what is here are asked for by name, and the erasure is
-    not `complete`. Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or if
-    `thorough`) a reading of all local logs of the tenant.
+    not `complete`. Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or
+    with `look`) a reading of all local logs of the tenant; `thorough` also repeats what was erased here before.
     """
     vault, journal = store.vault(tenant), store.journal
     all_erasers = _erasers_to_call(store, tenant)
@@ -123,11 +140,12 @@ def apply_tombstones(
         findings.append(Finding(kind="listing_incomplete", field=f"tombstones/{tenant}", text=text))
     held = {session for holder in all_erasers if isinstance(holder, Holder) for session in holder.sessions(tenant)}
     left = {session for session in held if vault.subject_address(session) in erased}
-    if not (thorough or left) and len(erased) <= seen:
+    if not (thorough or look or left) and len(erased) <= seen:
         return None
     if len(erased) > seen:
         for files in derived_files(store, tenant):
             files(())  # they may hold words of sessions that are not in any log here
+    note_hearing(journal, tenant, is_over=False)  # until it is over, others may miss keys of what this journal drained
     for name in erased:
         vault.forget_secret(name)
     derived = _derived_records(store, tenant)
@@ -141,7 +159,11 @@ def apply_tombstones(
         if name in erased and (thorough or speaks or not journal.seen(f"erased/{tenant}/{name}")):
             work.resume_request(name)
             work.forget_principal(principal, session)
+    for session in journal.sessions(tenant):
+        if vault.subject_address(derived_subject(session)) in erased:
+            work.mend(session)
     done = work.finish(all_erasers)
+    note_hearing(journal, tenant, is_over=True)
     if not work.damaged:  # else they are new still when that is mended
         journal.see(f"tombstones/{tenant}", len(erased | work.erased_subjects))
     return replace(done, findings=(*findings, *done.findings))

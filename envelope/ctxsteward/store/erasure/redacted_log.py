@@ -50,6 +50,7 @@ from ..crypto.keyring import AddressKey, address_of, subject_of
 from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record
 from ..journal.log import body_of, check, code_of, coded_manifest, read_manifest
 from ..journal.port import ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey
+from ..replication.ownership import moved_from
 
 ERASED_TEXT = "[erased]"
 """Stands where a text was."""
@@ -434,13 +435,13 @@ class Lineage:
     ) -> dict[str, PrincipalShare]:
         """What a principal has in each of these sessions (default: all), parents before their forks.
 
-        With `only`, what was appended there, and what forks of it share.
+        With `only`, what was appended there, also if it has moved into a fork since, and what forks of it share.
         """
         chosen = self.sessions if sessions is None else sessions
         by_session: dict[str, PrincipalShare] = {}
         for session in sorted(chosen, key=lambda name: (len(self.line(name)), name)):
             share = self._share(session, principal, by_session)
-            if share.inherited or (share.own and only in (None, session)):
+            if share.inherited or (share.own and (only is None or _was_said_in(only, session))):
                 by_session[session] = share
         return by_session
 
@@ -461,7 +462,18 @@ class Lineage:
         except (ContextError, ValueError, KeyError, TypeError):
             self.unreadable.append(session)
             return None
-        return opened.parent if isinstance(opened, SessionOpened) else None
+        if isinstance(opened, SessionOpened) and opened.parent is not None:
+            return opened.parent
+        parent = moved_from(session)  # with turns from the first one on, it shares no part of its parent
+        return None if parent is None else ForkPoint(parent, 0, 0)
+
+
+def _was_said_in(origin: str, session: str) -> bool:
+    """Return whether the own messages of `session` were appended to `origin`."""
+    name: str | None = session
+    while name is not None and name != origin:
+        name = moved_from(name)
+    return name is not None
 
 
 def line_above(session: str, parents: Mapping[str, str]) -> list[str]:

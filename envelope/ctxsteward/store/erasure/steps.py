@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from ctxsteward.schemas import Erased, Finding, InputError, StoreError
@@ -34,6 +35,7 @@ from ..journal.erasures import (
 )
 from ..journal.log import principals_of
 from ..journal.port import ForgottenSubject, SessionKey
+from ..replication.ownership import redacted_mark
 from ..replication.segment_log import unreached
 from .receipt import (
     WITHDRAWN,
@@ -100,6 +102,8 @@ class ErasureRun:
         self._harvested: dict[str, set[str]] | None = None
         self.damaged: dict[str, Damaged] = {}
         """Sessions whose logs are not what was written: their words stay until that is mended."""
+        self._undrained: dict[str, tuple[Sequence[int], Erased]] = {}
+        """Positions that are to be drained again, by session, and what prevents it."""
         self._parents: dict[str, str] = {}
         """Of forks that only the object store has."""
 
@@ -245,14 +249,14 @@ class ErasureRun:
         self._counts["messages"] += messages
         self._counts["derived"] += len(rows) - messages
         self._counts["manifests"] += len(self._journal.manifests(key))
-        self._journal.drop_manifests(key)
         if rows:
-            self._journal.truncate(key, 0)
+            self._journal.truncate(key, 0)  # first: then no build that began before stores its manifest any more
             if self._journal.read(key, 0, 1):
                 text = (
                     "records of it stay in the journal, because its row is not there; run store fsck --repair, repeat"
                 )
                 self._findings.append(Finding(kind="unreadable_session", field=session, text=text))
+        self._journal.drop_manifests(key)
 
     # -- principals ---------------------------------------------------------------------------------------------
 
@@ -261,6 +265,13 @@ class ErasureRun:
         claimed = self._claim(principal, only)
         lineage = self._lineage()
         shares = lineage.shares(principal, only)
+        if shares and self._elsewhere is not None:
+            # Read what others have drained meanwhile, or the keys of it go and nothing is drained in its place.
+            for session in shares:
+                self._as_read(session, self._elsewhere.claim)
+            claimed = True
+            lineage = self._lineage()
+            shares = lineage.shares(principal, only)
         claimed = self._erase_in_damaged(principal, only, lineage, shares) or claimed
         is_harvested = self._forget_harvested(principal, only, shares)
         if only is None:
@@ -284,6 +295,8 @@ class ErasureRun:
             self.if_sound(session, lambda name: self._note(name, principal))
         for session in forks_first:
             self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=True))
+            self.if_sound(session, lambda name: self._journal.see(self._redacted_mark(name, principal), 1))
+        for session in forks_first:
             self.if_sound(session, self._erase_derived)
         settled = lineage.shares(principal, only, list(shares))
         for session, share in settled.items():
@@ -400,20 +413,34 @@ class ErasureRun:
         after = redacted_manifests(self._address_key, before, share)
         if before == after:
             return
-        self._journal.drop_manifests(key)
-        for manifest in after:
-            self._journal.put_manifest(key, manifest.address, manifest.body)
+        self._journal.drop_manifests(key, after)
         self._counts["manifests"] += sum(was != now for was, now in zip(before, after, strict=True))
 
     def _erase_derived(self, session: str) -> None:
         """Destroy the keys of all that was derived before, and have what stands there now drained under the next."""
         for generation in range(self._erased_principals(session)):
             self._erase(derived_subject(session, generation))
+        rows = enumerate(self._journal.read(self._key(session), 0))
+        self._drain_again(session, [n for n, row in rows if row.kind != "message" or '"erased"' in row.body])
+
+    def mend(self, session: str) -> None:
+        """Drain records again whose key an erasure on another machine has destroyed without a word of this one's."""
+        elsewhere = self._elsewhere
+        if elsewhere is not None:
+            with suppress(Erased):  # the whole session
+                self.if_sound(session, lambda name: elsewhere.mend(self._key(name)))
+
+    def _drain_again(self, session: str, positions: Sequence[int]) -> None:
+        """Drain these records; in `finish` if another principal is forgotten whose words are not redacted here yet."""
         if self._elsewhere is not None:
-            key = self._key(session)
-            rows = enumerate(self._journal.read(key, 0))
-            due = [n for n, record in rows if record.kind != "message" or '"erased"' in record.body]
-            self._elsewhere.rewritten(key, due)
+            try:
+                self._elsewhere.rewritten(self._key(session), positions)
+                self._undrained.pop(session, None)
+            except Erased as error:
+                self._undrained[session] = (positions, error)
+
+    def _redacted_mark(self, session: str, principal: str) -> str:
+        return redacted_mark(self._tenant, self._vault.subject_address(subject_of(session, principal)))
 
     def _erased_principals(self, session: str) -> int:
         """How many principals of a session were forgotten, by whichever machine: as many generations are over."""
@@ -456,8 +483,7 @@ class ErasureRun:
         withdrawn += self._as_far(forget_facts)
         places: Counter[str] = Counter()
         if self._sessions:
-            self._as_far(self._redact_heads)
-            self._as_far(lambda: self._count_withdrawn(places))
+            self._as_far(lambda: self._follow_withdrawn(places))
         if self._sessions or self._audiences or self._tombstones:
             note_erasure(self._journal, self._tenant)  # who has read since the first note may have read these still
         elsewhere, failures = Counter[str](), []
@@ -472,6 +498,11 @@ class ErasureRun:
             self._drop_rows(session)
             self._left += counted(held_of_session(self._journal, self._key(session)))
         self._journal.scrub()
+        for session, (positions, _) in list(self._undrained.items()):
+            self._drain_again(session, positions)
+        for session, (_, refusal) in self._undrained.items():
+            if self._vault.tombstone(self._vault.subject_address(session)) is None:  # else nobody needs what is drained
+                self._findings.append(unreached(session, f"{refusal}; repeat the erasure"))
         if failures:
             raise StoreError(f"not everything is forgotten: {'; '.join(failures)}; mend that and repeat")
         for mark in self._marks:
@@ -499,10 +530,13 @@ class ErasureRun:
             remains=remains_of(self._store, self._tenant, self._sessions, request.when, self._tombstones.values()),
         )
 
-    def _count_withdrawn(self, places: Counter[str]) -> int:
-        """Count records that were withdrawn for this erasure, by this run or an earlier one, and keys that are left."""
+    def _follow_withdrawn(self, places: Counter[str]) -> int:
+        """Take withdrawn records out of the heads of sessions. Count those that were withdrawn for this erasure, by
+        this run or an earlier one, and keys that are left."""
+        keys = frozenset[str]().union(*(records.withdrawn_keys() for records in self._derived))
+        self._redact_heads(keys)
         reasons = {(stone.who, stone.when, stone.why) for stone in self._tombstones.values()} | {tuple(self._request)}
-        for key in frozenset[str]().union(*(records.withdrawn_keys() for records in self._derived)):
+        for key in keys:
             stone = self._vault.tombstone(key)
             if stone is not None and (stone.who, stone.when, stone.why) in reasons:
                 places[WITHDRAWN] += 1
@@ -518,17 +552,15 @@ class ErasureRun:
             self._findings.append(Finding(kind="withdrawal_unfinished", field="meta", text=text))
             return 0
 
-    def _redact_heads(self) -> int:
-        """Take withdrawn records out of the heads of sessions; read again only where there are new ones."""
-        keys = frozenset[str]().union(*(records.withdrawn_keys() for records in self._derived))
+    def _redact_heads(self, keys: Collection[str]) -> None:
+        """Read heads only where records were withdrawn since the last time."""
         mark = f"heads/{self._tenant}"
         if len(keys) <= self._journal.seen(mark):
-            return 0
+            return
         for session in self._journal.sessions(self._tenant):
             self.if_sound(session, lambda name: self._redact_head(name, keys))
         if not self.damaged:
             self._journal.see(mark, len(keys))
-        return 0
 
     def _redact_head(self, session: str, keys: Collection[str]) -> None:
         key = self._key(session)
@@ -539,8 +571,7 @@ class ErasureRun:
         if changed:
             self._journal.rewrite(key, changed)
             self._counts["derived"] += len(changed)
-            if self._elsewhere is not None:
-                self._elsewhere.rewritten(key, sorted(changed))
+            self._drain_again(session, sorted(changed))
 
     def _erase(self, subject: str, held: Mapping[str, Any] | None = None) -> None:
         self._erase_address(self._vault.subject_address(subject), held)

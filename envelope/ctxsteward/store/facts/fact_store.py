@@ -11,7 +11,7 @@ listing of tombstones and all fact links of the tenant.
 
 Sessions read through a `FactLookup`, so that no build waits for a dead store. If the journal is in the store, a read is
 that of a local file. Else a thread reads, and a build waits at most `wait_seconds`. After failures the store is not
-called for a while (`drain.Breaker`), so a dead store costs a build only a finding. `epoch` grows with each erasure by
+called for a while (`Breaker`), so a dead store costs a build only a finding. `epoch` grows with each erasure by
 any process; sessions must then drop their cached facts.
 
 Two functions keep withdrawn meta records out of sessions' heads. A session's log contains its pinned profile with all
@@ -48,7 +48,7 @@ from ..names import checked_profile_name, facts_folder, number_of, part_of
 from ..objects.port import folders_in
 from ..profiles.pointers import Sessions
 from ..profiles.version_codec import MetaRecordVault, RecordRef, of_known_fields, record_subject
-from ..replication.drain import Asker
+from ..replication.breaker import Asker
 from .fact import (
     Audience,
     Fact,

@@ -80,7 +80,7 @@ class DraftJournal(Journal):
 
     # -- a draft reads the rest of its base, and writes nothing to it
 
-    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
+    def put_manifest(self, key: SessionKey, address: str, body: str, *, generation: int | None = None) -> None:
         """Do nothing: nobody looks up envelopes of a draft by their address."""
 
     def scrub(self) -> None:
@@ -95,7 +95,7 @@ class DraftJournal(Journal):
     def truncate(self, key: SessionKey, length: int) -> None:
         raise StoreError(_READ_ONLY)
 
-    def drop_manifests(self, key: SessionKey) -> None:
+    def drop_manifests(self, key: SessionKey, instead: Sequence[Manifest] = ()) -> None:
         raise StoreError(_READ_ONLY)
 
     def sessions(self, tenant: str) -> list[str]:

@@ -77,6 +77,9 @@ class RemoteSessions(Protocol):
     def rewritten(self, key: SessionKey, positions: Iterable[int]) -> None:
         """Drain the records at these positions again, because they were replaced or have lost their key."""
 
+    def mend(self, key: SessionKey) -> None:
+        """Drain records of this journal's again whose key was destroyed before another machine could read them."""
+
 
 class DerivedRecords(Protocol):
     """Records that a package above the store makes of one tenant's sessions, and that an erasure must reach.
@@ -191,6 +194,21 @@ def erasures(journal: Journal, tenant: str) -> int:
 def note_erasure(journal: Journal, tenant: str) -> None:
     """Count an erasure, so that all processes of this journal drop their caches."""
     journal.see(_erasures_name(tenant), erasures(journal, tenant) + 1)
+
+
+def hearing(journal: Journal, tenant: str) -> bool:
+    """Return whether this journal was being erased after what another machine has forgotten, and was cut off."""
+    return journal.seen(_hearing_name(tenant)) % 2 == 1
+
+
+def note_hearing(journal: Journal, tenant: str, *, is_over: bool) -> None:
+    """Record that such an erasure begins, or is over. The number, which only grows, is odd in between."""
+    if hearing(journal, tenant) is is_over:
+        journal.see(_hearing_name(tenant), journal.seen(_hearing_name(tenant)) + 1)
+
+
+def _hearing_name(tenant: str) -> str:
+    return f"hearing/{tenant}"
 
 
 def _erasures_name(tenant: str) -> str:

@@ -26,7 +26,16 @@ from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.message import Wire
 
 from ..crypto.keyring import AddressKey, address_of, code, subject_of
-from .events import Event, MessageAppended, WindowCompacted, from_record, to_record
+from .events import (
+    Event,
+    ForkPoint,
+    MessageAppended,
+    WindowCompacted,
+    encoded_body,
+    fork_point,
+    from_record,
+    to_record,
+)
 from .port import Journal, JournalRecord, SessionKey
 
 MANIFEST_KIND = "manifest"
@@ -85,6 +94,31 @@ def coded(key: AddressKey, session: str, position: int, record: JournalRecord) -
         record.wire,
         code_of(key, session, position, record),
     )
+
+
+def addressed(key: AddressKey, session: str, record: JournalRecord, addresses: dict[str, str]) -> JournalRecord:
+    """Return a record of another session, or of other keys, with the message addresses that it has in this session.
+
+    A report keeps its id. `addresses` maps earlier addresses to new ones; a message adds its own.
+    """
+    body = json.loads(record.body) if record.kind in ("message", "compaction") else {}
+    if record.kind == "message":  # also one without its words, whose address depends on the subject, too
+        subject, wire = subject_of(session, body.get("principal")), (record.wire or "").encode()
+        addresses[body["address"]] = body["address"] = address_of(key, subject, "message", wire)
+    elif record.kind == "compaction":
+        report = body["report"]
+        report["source_addresses"] = [addresses.get(old, old) for old in report["source_addresses"]]
+    return record._replace(body=encoded_body(body)) if body else record
+
+
+def forks_above(journal: Journal, key: SessionKey) -> Iterator[tuple[SessionKey, ForkPoint]]:
+    """Yield a fork with the point of its parent, then that parent if it is a fork, and so on.
+
+    A parent is read only when the next fork is asked for: the caller may copy it into the journal first.
+    """
+    while (origin := fork_point(journal.read(key, 0, 1))) is not None:
+        yield key, origin
+        key = SessionKey(key.tenant, origin.session)
 
 
 def check(key: AddressKey, session: str, position: int, record: JournalRecord) -> None:

@@ -15,7 +15,7 @@ The functions at the end serve all journals: they compute sizes of records and c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from ctxsteward.schemas import StoreError
@@ -92,8 +92,9 @@ class MovedTail(NamedTuple):
     """All records of the new log, already rewritten for it."""
     manifests: Mapping[str, str]
     """Manifests to move along, by address, already rewritten for the new log."""
-    forks: Mapping[SessionKey, JournalRecord]
-    """New first records, which name the new log, for the logs that were forked off the tail."""
+    renamed: Callable[[str, JournalRecord], JournalRecord | None]
+    """Returns a new first record, which names the new log, for a session's first record if its log was forked off the
+    tail, else None. Called in the transaction, so that no fork is missed."""
 
 
 class Adoption(NamedTuple):
@@ -182,8 +183,9 @@ class Journal(Protocol):
     def by_output(self, key: SessionKey, number: int) -> JournalRecord | None:
         """Return the message with the session's `number`-th tool output."""
 
-    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
-        """Store an envelope's manifest; a second one with the same address is ignored."""
+    def put_manifest(self, key: SessionKey, address: str, body: str, *, generation: int | None = None) -> None:
+        """Store an envelope's manifest; a second one with the same address is ignored. Raises `Conflict` if the log's
+        generation is not the one that the envelope was built on, since then it may hold what was forgotten."""
 
     def get_manifest(self, tenant: str, address: str) -> str | None: ...
 
@@ -204,7 +206,8 @@ class Journal(Protocol):
     def truncate(self, key: SessionKey, length: int) -> None:
         """Drop the records at `length` and after."""
 
-    def drop_manifests(self, key: SessionKey) -> None: ...
+    def drop_manifests(self, key: SessionKey, instead: Sequence[Manifest] = ()) -> None:
+        """Drop a log's manifests, and store these unless the log is empty."""
 
     def scrub(self) -> None:
         """Remove every byte of replaced or dropped records from the journal's files."""

@@ -228,12 +228,17 @@ class PostgresJournal(TableJournal):
     def _head(self, key: SessionKey) -> LogRow:
         return self._seen(key, self._all(HEAD_QUERY, key)).row
 
-    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
+    def put_manifest(self, key: SessionKey, address: str, body: str, *, generation: int | None = None) -> None:
+        # The lock waits for an erasure that has not committed, and then the condition is checked anew.
         statement = (
-            "INSERT INTO manifests (tenant, session, address, body, waiting) VALUES (%s, %s, %s, %s, 0) "
-            "ON CONFLICT DO NOTHING"
+            "WITH log AS (SELECT generation FROM logs WHERE tenant = %s AND session = %s FOR SHARE), "
+            "put AS (INSERT INTO manifests (tenant, session, address, body, waiting) SELECT %s, %s, %s, %s, 0 "
+            "WHERE %s::bigint IS NULL OR EXISTS (SELECT 1 FROM log WHERE generation = %s) ON CONFLICT DO NOTHING) "
+            "SELECT generation FROM log"
         )
-        self.database.execute(statement, (*key, address, body))
+        found = self.database.execute(statement, (*key, *key, address, body, generation, generation))
+        if generation is not None and found != [(generation,)]:
+            raise Conflict(key.session, self.length(key))
 
     def waiting_bytes(self) -> int:
         return 0

@@ -210,6 +210,7 @@ class FileJournal(SqliteJournal):
             db = self._writer.db
             db.execute("VACUUM")
             ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            db.execute(_SCRUBBED)  # SQLite does not sync the truncation: a power cut would bring the old log back
         except sqlite3.Error as error:
             effect = "the journal was not scrubbed (a copy goes through SQLITE_TMPDIR, else /var/tmp)"
             raise store_error(error, self._root, self._busy_seconds, effect) from error
@@ -235,6 +236,9 @@ class FileJournal(SqliteJournal):
         except (OSError, sqlite3.Error):  # after a fork the file may fail to open again
             pass
         return super()._refusal(error)
+
+
+_SCRUBBED = "INSERT INTO seen VALUES ('scrubs', 1) ON CONFLICT (name) DO UPDATE SET number = number + 1"
 
 
 def _adopt(transaction: TableTransaction) -> None:

@@ -50,6 +50,7 @@ LOG = "tenant = ? AND session = ?"
 _END = 1 << 62
 _COLUMNS = "kind, body, ordinal, outputs, id, wire, mac"
 _FORGOTTEN = "session, whole, principal, who, at, why, mac"
+_PUT_MANIFEST = "INSERT INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,?)"
 _ROBBED = """
 SELECT session FROM logs WHERE {where} AND forgotten > 0 AND forgotten <>
   (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session) LIMIT 1
@@ -274,15 +275,14 @@ class TableJournal(Journal):
 
     # -- manifests, and finding by address
 
-    def put_manifest(self, key: SessionKey, address: str, body: str) -> None:
+    def put_manifest(self, key: SessionKey, address: str, body: str, *, generation: int | None = None) -> None:
         waits = int(self._drains)
         size = text_bytes(body) if waits else 0
 
         def work(transaction: TableTransaction) -> None:
-            statement = (
-                "INSERT INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,?) "
-                "ON CONFLICT DO NOTHING RETURNING seq"
-            )
+            if generation not in (None, transaction.head(key).generation):
+                raise Conflict(key.session, transaction.head(key).length)
+            statement = f"{_PUT_MANIFEST} ON CONFLICT DO NOTHING RETURNING seq"
             if transaction.execute(statement, (*key, address, body, waits)) and waits:
                 head = transaction.head(key)
                 since = head.since or transaction.next_place()
@@ -318,10 +318,13 @@ class TableJournal(Journal):
 
         self._submit(work)
 
-    def drop_manifests(self, key: SessionKey) -> None:
+    def drop_manifests(self, key: SessionKey, instead: Sequence[Manifest] = ()) -> None:
         def work(transaction: TableTransaction) -> None:
-            if transaction.execute(f"DELETE FROM manifests WHERE {LOG} RETURNING seq", key):
-                head = transaction.head(key)
+            dropped = transaction.execute(f"DELETE FROM manifests WHERE {LOG} RETURNING seq", key)
+            head = transaction.head(key)
+            for manifest in instead if head.length else ():
+                transaction.execute(f"{_PUT_MANIFEST} ON CONFLICT DO NOTHING", (*key, *manifest, int(self._drains)))
+            if dropped or instead:
                 transaction.put(key, transaction.recount(key, head._replace(generation=head.generation + 1)))
 
         self._submit(work)
@@ -339,11 +342,7 @@ class TableJournal(Journal):
                 transaction.execute(f"DELETE FROM records WHERE {LOG} AND position >= ?", (*key, position))
             transaction.insert(rows)
             for manifest in manifests:
-                statement = (
-                    "INSERT INTO manifests (tenant, session, address, body, waiting) VALUES (?,?,?,?,0) "
-                    "ON CONFLICT DO NOTHING"
-                )
-                transaction.execute(statement, (*key, *manifest))
+                transaction.execute(f"{_PUT_MANIFEST} ON CONFLICT DO NOTHING", (*key, *manifest, 0))
             if moved is not None:
                 _move(transaction, key, moved)
             generation = head.generation + (position < length)
@@ -592,11 +591,14 @@ def _move(transaction: TableTransaction, key: SessionKey, moved: MovedTail) -> N
         transaction.execute(statement, (moved.key.session, body, int(transaction.drains), *key, address))
     head = transaction.head(moved.key)._replace(length=len(moved.records))
     transaction.put(moved.key, transaction.recount(moved.key, head))
-    for fork, first in moved.forks.items():
-        transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = 0", fork)
-        transaction.insert([record_row(fork, 0, first)])
-        head = transaction.head(fork)
-        transaction.put(fork, transaction.recount(fork, head._replace(generation=head.generation + 1)))
+    query = f"SELECT session, {_COLUMNS} FROM records WHERE tenant = ? AND position = 0 AND kind = 'opened'"
+    for session, *values in transaction.execute(query, (key.tenant,)):
+        fork = SessionKey(key.tenant, str(session))
+        first, head = moved.renamed(fork.session, JournalRecord(*values)), transaction.head(fork)
+        if first is not None and not head.number:  # a drained fork shares what was drained before it, not the tail
+            transaction.execute(f"DELETE FROM records WHERE {LOG} AND position = 0", fork)
+            transaction.insert([record_row(fork, 0, first)])
+            transaction.put(fork, transaction.recount(fork, head._replace(generation=head.generation + 1)))
 
 
 def compaction_address(record: JournalRecord) -> str | None:

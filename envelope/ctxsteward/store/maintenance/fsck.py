@@ -47,7 +47,7 @@ from ctxsteward.schemas.errors import Damaged, ObjectMissing, UnsupportedVersion
 from ..backend import Backend
 from ..crypto.hash_chain import Chain, Link, follows
 from ..crypto.keyring import CheckableKeys, KeyFileMissing, check_keys
-from ..journal.port import DrainMark, SessionKey
+from ..journal.port import DrainMark, Manifest, SessionKey
 from ..names import check_name, data_key_name, numbered, part_of
 from ..objects.port import ObjectInfo
 from ..profiles.people import PeopleRegister
@@ -119,9 +119,7 @@ def _replace_manifests(store: Backend, key: SessionKey, addresses: set[str], dra
     sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
     sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
     if addresses:
-        store.journal.drop_manifests(key)
-        for address, body in sound.items():
-            store.journal.put_manifest(key, address, body)
+        store.journal.drop_manifests(key, [Manifest(*one) for one in sound.items()])
     return len(addresses)
 
 

@@ -85,6 +85,13 @@ class FileObjects(ObjectStore):
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
 
+    def make_durable(self, key: str) -> None:
+        path = self._path(key)  # its bytes and its folder were synced before it had a name
+        try:
+            create_once.sync_folder(path.parent, disk=self._disk)
+        except OSError as error:
+            raise _unavailable(path, "was not made durable", error) from error
+
     def temporaries(self) -> Iterator[Leftover]:
         """Yield the temporary files below the root, in no order."""
         for folder, _, names in os.walk(self.root):

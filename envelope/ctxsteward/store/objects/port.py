@@ -73,7 +73,7 @@ def is_there(objects: ObjectStore, key: str) -> bool:
 
 
 class ObjectStore(Protocol):
-    """Objects by key. An object store inherits from this class; the last two methods have a default.
+    """Objects by key. An object store inherits from this class; the last three methods have a default.
 
     Every method is safe with threads and raises only `StoreError` subclasses.
     """
@@ -95,6 +95,11 @@ class ObjectStore(Protocol):
         """Remove the object and all its versions; a missing object is no error. Only for `gc` and `forget`."""
 
     def close(self) -> None: ...
+
+    def make_durable(self, key: str) -> None:
+        """Make an object that was read outlive a power cut, because its writer may have died before it did so. Nothing
+        to do in a store whose objects are visible only once they are durable. Raises `StoreUnavailable`."""
+        del key
 
     def temporaries(self) -> Iterator[Leftover]:
         """Yield the temporary files of unfinished puts, in no order. A store without such files yields none."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
 from ctxsteward.schemas import ContextError, StoreUnavailable
 
-from .versions import ProfileVersions
+if TYPE_CHECKING:
+    from .versions import ProfileVersions
 
 Resolves = Callable[[str], bool]
 """Return whether the original of a pointer can be read."""

@@ -47,6 +47,7 @@ from ctxsteward.schemas.profile_changes import ChangelogEntry
 from .. import process_forks as forking
 from ..backend import Backend
 from ..crypto.hash_chain import Link, follows
+from ..memory_spans import memory_span
 from ..names import checked_name, checked_profile_name, numbered, part_of, versions_folder, writers_folder
 from ..objects.port import ObjectStore, folders_in
 from .approval_check import ApprovalCheck, ApprovalChecker, ProposedVersion
@@ -54,16 +55,6 @@ from .stored_promotion import readable_promotion
 from .version_codec import Content, MetaRecordVault, Version, VersionForm, content_of, stored_blocks
 
 __all__ = ["ProfileVersions", "Version", "profile_names"]
-
-
-class ChangeSummary(NamedTuple):
-    """The changelog entry of a version, with its promotion."""
-
-    entry: ChangelogEntry
-    promotion: Mapping[str, Any] | None
-    """The readable parts of the promotion (`readable_promotion`): drift, evals and approvals, by address.
-
-    None for the first version, a rollback, or a version from before promotions were required."""
 
 
 class ProfileVersions:
@@ -122,10 +113,11 @@ class ProfileVersions:
         """Yield the changelog entries of all versions, oldest first. Reads no meta record."""
         return map(self._form.entry, self._chain.links())
 
-    def told(self, start: int = 1) -> Iterator[ChangeSummary]:
-        """Yield the changelog entries from a version on, oldest first, with their promotions."""
-        links = self._chain.links(start)
-        return (ChangeSummary(self._form.entry(link), readable_promotion(link.body.get("promotion"))) for link in links)
+    def told(self, start: int = 1) -> Iterator[ChangelogEntry]:
+        """Yield the changelog entries from a version on, oldest first, with the readable parts of their promotions."""
+        for link in self._chain.links(start):
+            promotion = readable_promotion(link.body.get("promotion"))
+            yield self._form.entry(link).model_copy(update={"promotion": promotion})
 
     def slice_text(self, version: Version) -> str:
         """Return the meta slice as it was rendered at the commit, without erased lines; labels stay."""
@@ -158,7 +150,8 @@ class ProfileVersions:
             earlier = wanted.version is not None and head is not None and 0 < wanted.version < head.number
             return self._form.content(wanted, self.at(wanted.version) if earlier and wanted.version else head)
 
-        return self._commit(content, note, parent, epoch, commit_id, promotion)
+        with memory_span("upsert_memory", self.name) as written:
+            return self._commit(content, note, parent, epoch, commit_id, written, promotion)
 
     def rollback(
         self,
@@ -176,7 +169,9 @@ class ProfileVersions:
         Raises `Unapproved` if that changes persona, policies, rails or surface to a text that nobody approved.
         """
         content = self._form.restored(self.at(to))
-        return self._commit(lambda head: content, self._form.noted(who, why, when), parent, epoch, commit_id)
+        note = self._form.noted(who, why, when)
+        with memory_span("upsert_memory", self.name) as written:
+            return self._commit(lambda head: content, note, parent, epoch, commit_id, written)
 
     def erase(self, unfit: Callable[[MetaRecord], bool], *, who: str, when: str, why: str) -> int:
         """Destroy the key of every record of every version that is `unfit`; return their number."""
@@ -192,6 +187,7 @@ class ProfileVersions:
         parent: int | None,
         epoch: int | None,
         commit_id: str | None,
+        written: Callable[[int], None],
         promotion: Mapping[str, Any] | None = None,
     ) -> Version:
         chosen = commit_id or secrets.token_hex(16)
@@ -221,6 +217,7 @@ class ProfileVersions:
             except VersionTaken:
                 continue  # with a `parent`, the check against the new head raises
             self._newest = landed
+            written(sum(change["kind"] in ("added", "changed") for change in body["changelog"]["changes"]))
             self._form.body(content, head, note)  # put blobs again: gc may have collected one that was there already
             return self._form.committed(landed, content) if landed.body == body else self._form.version(landed)
 

@@ -7,40 +7,28 @@ stops all calls for a while. No append or build ever waits for this thread.
 
 Processes that share a journal take turns, pass by pass, with a lock on a file beside it. The kernel releases the lock
 of a killed process. The lock only saves work: two processes that drain at once do no harm. Times in seconds.
-
-A `Breaker` is a circuit breaker around an object store that may not answer: after a few failures in a row it opens, and
-the store is not called for a while; then one call tries again.
-
-    closed      call the store
-    open        do not call before the end of the pause, which doubles with every failure up to a bound
-    half_open   the pause is over; the result of the next call decides
-
-Pauses have jitter, so that machines that failed together do not call together. An `Asker` runs each call in a thread of
-its own, so that no caller waits longer than its limit. Drainer, write-behind and the look-up of facts use them.
-Safe with threads. Source: M. Nygard, "Release It!", the circuit breaker; exponential backoff with jitter.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import random
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from ctxsteward.schemas import Erased, StoreError, StoreUnavailable
 from ctxsteward.schemas.errors import OutcomeUnknown, VersionTaken
 
 from .. import process_forks as forking
 from ..crypto.hash_chain import Link
+from ..journal.erasures import hearing
 from ..journal.events import fork_point
 from ..journal.port import DrainMark, Journal, SessionKey, WaitingLog
+from .breaker import Breaker, Timing
 from .ownership import Ownership
 from .segment_log import SEGMENT_RECORDS, Segment, SessionLog, span_of
 
@@ -49,29 +37,6 @@ LINKS_A_TURN = 100
 """Most links of one session in a turn, so that a busy session does not block the others."""
 LINKS_KEPT = 10_000
 """Most sessions whose newest link is in memory, so that the next commit need not read it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """Times of draining and of opening sessions, and the clock that measures them."""
-
-    poll_seconds: float = 0.2
-    """Pause between two passes."""
-    stuck_seconds: float = 5.0
-    """Pause before a session that could not be drained is tried again."""
-    gather_seconds: float = 30.0
-    """Time for which turns of a session with another owner are collected, so that they make one fork and not many."""
-    failures: int = 2
-    """Number of failures in a row that open the breaker."""
-    first_pause_seconds: float = 0.5
-    longest_pause_seconds: float = 8.0
-    check_seconds: float = 1.0
-    """Longest wait for the tail of the chain when a session is opened."""
-    move_seconds: float = 30.0
-    """Longest wait for reading the session and taking it over after the store has answered."""
-    clock: Callable[[], float] = time.monotonic
-    jitter: Callable[[], float] = random.SystemRandom().random
-    """Random number from 0 to 1; does not use the application's own `random`."""
 
 
 def _run(reference: weakref.ref[Drainer], stopping: threading.Event, wake: threading.Event) -> None:
@@ -95,7 +60,7 @@ class Drainer:
     """The thread that copies the journal's records into the object store.
 
     It calls `prepare(tenant)`, which may raise, before it writes anything of a tenant, and `erased(tenant)` if a
-    session cannot be drained because a principal of it was forgotten elsewhere.
+    session cannot be drained because a principal of it was forgotten elsewhere, or if such a call was cut off.
     """
 
     def __init__(
@@ -115,6 +80,8 @@ class Drainer:
         self._links: dict[SessionKey, Link] = {}
         self._stuck: dict[SessionKey, float] = {}
         self._since: dict[SessionKey, float] = {}
+        self._look_at = 0.0
+        """When to look again for an erasure that was cut off."""
         self._locks: set[int] = set()
         """Descriptors of the lock file while this process waits for the lock or holds it."""
         self._stopping, self._wake = threading.Event(), threading.Event()
@@ -193,6 +160,17 @@ class Drainer:
 
     def _pass(self) -> None:
         now, failed = self._timing.clock(), None
+        if now >= self._look_at:
+            self._look_at = now + self._timing.stuck_seconds
+            for tenant in self._journal.tenants():
+                try:
+                    if hearing(self._journal, tenant):
+                        self._erased(tenant)
+                except (StoreUnavailable, OutcomeUnknown) as error:
+                    self._breaker.failed(error)
+                    return
+                except Exception as error:  # it must not stop what is drained
+                    failed = f"tenant {tenant!r}: {type(error).__name__}: {error}"
         logs = self._journal.waiting(LOGS_A_PASS + len(self._stuck))
         self.oldest_seconds(logs)
         for waiting in logs:
@@ -270,9 +248,12 @@ class Drainer:
 
     def _write(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> None:
         """Write one segment; if its number is taken, catch up with the chain."""
+        generation = log.derived_generation()
         records = self._journal.read(key, drained.position, drained.position + SEGMENT_RECORDS)
         manifests = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
         taken, sent = span_of(records, manifests)
+        if sent or any(record.kind != "message" for record in records[:taken]):  # derived from words drained before
+            self._ownership.check_redacted(key, drained.position + taken)
         first = drained.number == 0
         segment = Segment(
             owner=self._journal.id,
@@ -283,7 +264,7 @@ class Drainer:
         )
         epoch = 1 if first else drained.epoch
         try:
-            link = log.commit(self._link(key, log, drained), segment, epoch=epoch)
+            link = log.commit(self._link(key, log, drained), segment, epoch=epoch, generation=generation)
         except VersionTaken:
             self._links.pop(key, None)
             self._ownership.catch_up(key, claim="never")
@@ -308,8 +289,7 @@ class Drainer:
                 return False
             self._ownership.catch_up(key, claim="never")
             return True
-        manifests = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
-        self._ownership.add_manifests(key, manifests[: span_of((), manifests)[1]])
+        self._ownership.add_manifests(key)
         return True
 
     def _parent_first(self, key: SessionKey, drained: DrainMark) -> bool:
@@ -329,7 +309,6 @@ class Drainer:
                 if again != first:
                     return self._parent_first(key, drained)
                 raise StoreError(f"its parent {parent.session!r} is not drained up to {origin.position} yet")
-        self._ownership.check_not_erased(parent, origin.position)
         return True
 
     def _link(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> Link | None:
@@ -344,115 +323,3 @@ class Drainer:
         if len(self._links) >= LINKS_KEPT:
             self._links.clear()
         self._links[key] = replace(link, body={})
-
-
-BreakerState = Literal["closed", "open", "half_open"]
-
-
-class Breaker:
-    """A circuit breaker for the object store."""
-
-    def __init__(self, timing: Timing | None = None) -> None:
-        self._timing = timing or Timing()
-        self._lock = forking.lock()
-        self._failed = 0
-        self._until = 0.0
-        self.last_error: str | None = None
-        """Error of the last failure; None after a success."""
-
-    @property
-    def state(self) -> BreakerState:
-        with self._lock:
-            if self._failed < self._timing.failures:
-                return "closed"
-            return "open" if self._timing.clock() < self._until else "half_open"
-
-    def pause_seconds(self) -> float:
-        """Return the remaining pause before the store may be called again; 0 if it may be called now."""
-        with self._lock:
-            return max(0.0, self._until - self._timing.clock()) if self._failed else 0.0
-
-    def succeeded(self) -> None:
-        with self._lock:
-            self._failed, self._until, self.last_error = 0, 0.0, None
-
-    def failed(self, error: BaseException | str) -> None:
-        timing = self._timing
-        with self._lock:
-            pause = min(timing.first_pause_seconds * 2.0 ** min(self._failed, 30), timing.longest_pause_seconds)
-            self._failed += 1
-            self._until = timing.clock() + pause * (0.5 + 0.5 * timing.jitter())
-            self.last_error = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-
-
-class StoreQuestion:
-    """A running call to the store, whose caller may have stopped waiting."""
-
-    def __init__(self) -> None:
-        self.takes_long: threading.Event = threading.Event()
-        """Set by the call's work when the store has answered and more work follows."""
-        self.done: threading.Event = threading.Event()
-        self._given_up = threading.Event()
-        self.error: BaseException | None = None
-
-    def wanted(self) -> bool:
-        return not self._given_up.is_set()
-
-    def wait(self, seconds: float, long_seconds: float) -> bool:
-        """Wait for the answer and return whether it came in time."""
-        answered = self.done.wait(seconds)
-        if not answered and self.takes_long.is_set():
-            answered = self.done.wait(long_seconds)
-        if not answered:
-            self._given_up.set()
-        return answered
-
-
-class Asker:
-    """A runner of calls to the store in threads of their own, which reports their results to the breaker."""
-
-    def __init__(
-        self, about: str, most: int, *, late: str, breaker: Breaker | None = None, background: bool = True
-    ) -> None:
-        """At most `most` calls run at the same time. `late` is the error's text for a call without an answer in time.
-        Without `background` the caller's thread runs the call."""
-        self._about, self._most, self._late, self._background = about, most, late, background
-        self._breaker = breaker or Breaker()
-        self.forked()
-        forking.renew_in_child(self)
-
-    def forked(self) -> None:
-        """Reset in a child, which has none of the parent's calls."""
-        self._asking, self._lock = 0, threading.Lock()
-
-    def ask(self, work: Callable[[StoreQuestion], object], seconds: float, long_seconds: float = 0.0) -> None:
-        """Run `work`. Raises its errors, and `StoreUnavailable` if the breaker is open or the answer is late."""
-        with self._lock:
-            if self._breaker.pause_seconds() > 0 or self._asking >= self._most:
-                why = self._breaker.last_error or self._late
-                raise StoreUnavailable(f"the object store is not asked for {self._about} now: {why}")
-            self._asking += 1
-        question = StoreQuestion()
-        if self._background:
-            name = f"ctxsteward {self._about}"
-            threading.Thread(target=self._run, args=(work, question), name=name, daemon=True).start()
-        else:
-            self._run(work, question)
-        if not question.wait(seconds, long_seconds):
-            self._breaker.failed(self._late)
-            raise StoreUnavailable(f"{self._late} for {self._about} ({seconds} s)")
-        if isinstance(question.error, (StoreUnavailable, OutcomeUnknown)):
-            self._breaker.failed(question.error)
-        if question.error is not None:
-            raise question.error
-        self._breaker.succeeded()
-
-    def _run(self, work: Callable[[StoreQuestion], object], question: StoreQuestion) -> None:
-        try:
-            work(question)
-        except BaseException as error:  # raised by the caller if it still waits
-            question.error = error
-        finally:
-            with self._lock:
-                self._asking -= 1
-            question.done.set()

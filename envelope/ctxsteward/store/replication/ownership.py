@@ -25,37 +25,39 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import takewhile
 from typing import Literal
 
-from ctxsteward.schemas import Erased, StoreUnavailable
+from ctxsteward.schemas import ContextError, StoreUnavailable
 from ctxsteward.schemas.errors import Conflict, VersionTaken
 
 from .. import process_forks as forking
 from ..crypto.hash_chain import Chain
-from ..crypto.keyring import AddressKey, Keys, address_of, subject_of
+from ..crypto.keyring import AddressKey, Keys, subject_of
 from ..crypto.vault import Vault
-from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record, to_record
-from ..journal.log import coded, coded_manifest, principals_of
+from ..journal.events import ForkPoint, SessionOpened, encoded_body, fork_point, from_record, to_record
+from ..journal.log import addressed, coded, coded_manifest, forks_above, principals_of
 from ..journal.port import (
     Adoption,
     DrainMark,
     ForgottenSubject,
     Journal,
     JournalRecord,
-    Manifest,
     MovedTail,
     SessionKey,
 )
 from ..names import session_folder
 from ..objects.port import ObjectStore, Patience
-from .segment_log import SEGMENT_BYTES, SEGMENT_RECORDS, NewSegments, Rewrite, SessionLog, Takeover, session_id
+from .segment_log import SEGMENT_BYTES, SEGMENT_RECORDS, NewSegments, Rewrite, SessionLog, Takeover, session_id, span_of
 
 MARK = "-fork-e"
 MAX_STEM_CHARS = 150
+_MOVED = re.compile(rf"(.+){MARK}\d+-\d+(?:-[0-9a-f]{{8}})?(?:-\d+)?")
 
 
 def fork_key(journal: Journal, key: SessionKey, position: int, epoch: int) -> SessionKey:
@@ -68,6 +70,16 @@ def fork_key(journal: Journal, key: SessionKey, position: int, epoch: int) -> Se
         count += 1
         name = f"{stem}-{count}"
     return SessionKey(key.tenant, name)
+
+
+def moved_from(session: str) -> str | None:
+    """Return the session whose turns moved into this fork, by the fork's name, or None for another name.
+
+    >>> moved_from("s-42-fork-e0-0-1f0ac2b4"), moved_from("s-42-fork-e1-17"), moved_from("s-42")
+    ('s-42', 's-42', None)
+    """
+    found = _MOVED.fullmatch(session)
+    return found[1] if found else None
 
 
 def forks_of(journal: Journal, key: SessionKey) -> list[str]:
@@ -95,49 +107,40 @@ def moved_tail(
         parent = opened.parent
         origin = ForkPoint(key.session, position, next(before, parent.ordinal if parent is not None else 0))
         records.append(coded(address_key, fork.session, 0, to_record(SessionOpened(nonce=opened.nonce, parent=origin))))
-    addresses: dict[str, str] = {}  # new by old; the messages that a compaction replaces come before it
-
+    addresses: dict[str, str] = {}  # the messages that a compaction replaces come before it
     for place, record in enumerate(tail, position + shift):
-        body = json.loads(record.body) if record.kind in ("message", "compaction") else {}
-        if record.kind == "message" and not body.get("erased"):
-            subject = subject_of(fork.session, body.get("principal"))
-            address = address_of(address_key, subject, "message", (record.wire or "").encode())
-            addresses[body["address"]] = body["address"] = address
-        elif record.kind == "compaction":
-            report, checkpoint = body["report"], body["checkpoint"]
-            report["source_addresses"] = [addresses.get(old, old) for old in report["source_addresses"]]
-            where = checkpoint["head_at"]
+        moved = addressed(address_key, fork.session, record, addresses)
+        if record.kind == "compaction":
+            body = json.loads(moved.body)
+            where = body["checkpoint"]["head_at"]
             if where is not None and where[0] == key.session and where[1] >= position:
-                checkpoint["head_at"] = [fork.session, where[1] + shift]
-        moved = record._replace(body=encoded_body(body)) if body else record
+                body["checkpoint"]["head_at"] = [fork.session, where[1] + shift]
+                moved = moved._replace(body=encoded_body(body))
         records.append(coded(address_key, fork.session, place, moved))
     manifests = {}
     for manifest in journal.manifests(key):
         fields = json.loads(manifest.body)
         if fields["position"] > position:
+            fields.setdefault("sent_as", [fields["session"], fields["position"]])  # its address and its seal name these
             fields |= {"session": fork.session, "position": fields["position"] + shift}
             fields.pop("mac", None)
             manifests[manifest.address] = coded_manifest(address_key, manifest.address, encoded_body(fields)[1:-1])
-    return MovedTail(fork, tuple(records), manifests, forked_off(journal, address_key, key, position, fork))
+    return MovedTail(fork, tuple(records), manifests, partial(_renamed, address_key, key, position, fork))
 
 
-def forked_off(
-    journal: Journal, address_key: AddressKey, key: SessionKey, position: int, fork: SessionKey
-) -> dict[SessionKey, JournalRecord]:
-    """Return new first records, which name `fork` as parent, for this journal's logs forked off after `position`."""
+def _renamed(
+    address_key: AddressKey, key: SessionKey, position: int, fork: SessionKey, session: str, first: JournalRecord
+) -> JournalRecord | None:
+    """Return a session's first record with `fork` as parent if it was forked off this log after `position`."""
+    try:
+        parent, opened = fork_point([first]), json.loads(first.body)
+    except (ContextError, ValueError, KeyError, TypeError):  # it is damaged
+        return None
+    if parent is None or parent.session != key.session or parent.position <= position:
+        return None
     shift = 1 - position if position else 0
-    first_records: dict[SessionKey, JournalRecord] = {}
-    for session in journal.sessions(key.tenant):
-        child = SessionKey(key.tenant, session)
-        first = journal.read(child, 0, 1)
-        opened = from_record(first[0]) if first and first[0].kind == "opened" else None
-        if isinstance(opened, SessionOpened) and opened.parent is not None:
-            parent = opened.parent
-            if parent.session == key.session and parent.position > position:
-                origin = ForkPoint(fork.session, parent.position + shift, parent.ordinal)
-                renamed = to_record(SessionOpened(nonce=opened.nonce, parent=origin))
-                first_records[child] = coded(address_key, session, 0, renamed)
-    return first_records
+    origin = ForkPoint(fork.session, parent.position + shift, parent.ordinal)
+    return coded(address_key, session, 0, to_record(SessionOpened(nonce=opened["nonce"], parent=origin)))
 
 
 def _stem(session: str) -> str:
@@ -209,7 +212,7 @@ class Ownership:
         with self.alone(key):
             for _ in range(_TRIES):
                 drained = self._journal.drained(key)
-                incoming = log.behind(drained)
+                incoming = log.behind(drained, self._journal)
                 claims = claim == "always" or (claim == "if_unchanged" and incoming.owner is None)
                 _check_wanted(wanted)
                 try:
@@ -219,6 +222,9 @@ class Ownership:
                         drained = self._take_over(key, log, drained, incoming)
                 except (Conflict, VersionTaken):
                     continue
+                if incoming.replaced:  # else nobody else could read the chain
+                    self.rewrite(key, incoming.replaced)
+                    drained = self._journal.drained(key)
                 return drained
         raise Conflict(key.session, self._journal.length(key))
 
@@ -243,11 +249,6 @@ class Ownership:
         if incoming.links or moved is not None:
             start = length if moved is None else position + shared
             journal.adopt(key, Adoption(start, theirs, length, drained, incoming.manifests, moved))
-        if moved is not None:
-            # a log that was forked off the tail during the move now shares records with the new fork
-            address_key = self._keys.address_key(key.tenant)
-            for child, first in forked_off(journal, address_key, key, position + shared, moved.key).items():
-                journal.rewrite(child, {0: first})
         return drained
 
     def _noted(self, before: DrainMark, incoming: NewSegments) -> DrainMark:
@@ -293,6 +294,7 @@ class Ownership:
         """Commit the journal's records at these positions after an erasure; take the session over for it."""
         due = sorted(set(positions))
         with self.alone(key):
+            self.check_redacted(key, self._journal.length(key))
             for _ in range(_TRIES):
                 drained = self._journal.drained(key)
                 drained_due = [position for position in due if position < drained.position]
@@ -306,15 +308,27 @@ class Ownership:
                     self.catch_up(key, claim="always")
         raise Conflict(key.session, self._journal.length(key))
 
-    def add_manifests(self, key: SessionKey, manifests: Sequence[Manifest]) -> None:
+    def mend(self, key: SessionKey) -> None:
+        """Commit records anew whose key another machine's erasure has destroyed in segments of this journal."""
+        replaced = self.log(key).behind(DrainMark(), self._journal).replaced
+        if replaced:
+            self.rewrite(key, replaced)
+
+    def add_manifests(self, key: SessionKey) -> None:
         """Commit manifests of envelopes that were built here from a session that another journal owns."""
         log = self.log(key)
         with self.alone(key):
             drained = self.catch_up(key, claim="never")
+            self.check_redacted(key, self._journal.length(key))
             head = log.link(drained.number)
+            generation = log.derived_generation()
+            waiting = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
+            manifests = waiting[: span_of((), waiting)[1]]
+            if not manifests:  # another process has drained them
+                return
             part = Rewrite(owner=self._journal.id, records={}, manifests=tuple(manifests))
             try:
-                link = log.commit(head, part, epoch=head.epoch)
+                link = log.commit(head, part, epoch=head.epoch, generation=generation)
             except VersionTaken:
                 return  # the next pass tries again
             noted = DrainMark(drained.position, link.number, drained.epoch)
@@ -324,6 +338,7 @@ class Ownership:
         """Commit as many of these records as one link takes; return the remaining positions."""
         replaced: dict[int, JournalRecord] = {}
         log, size = self.log(key), 0
+        generation = log.derived_generation()
         for position in due:
             if size >= SEGMENT_BYTES or len(replaced) >= SEGMENT_RECORDS:
                 break
@@ -331,24 +346,31 @@ class Ownership:
             replaced[position] = record
             size += len(record.body) + len(record.wire or "")
         part = Rewrite(owner=self._journal.id, records=replaced)
-        link = log.commit(log.link(drained.number), part, epoch=drained.epoch)
+        link = log.commit(log.link(drained.number), part, epoch=drained.epoch, generation=generation)
         self._journal.set_drained(key, DrainMark(drained.position, link.number, drained.epoch))
         return due[len(replaced) :]
 
-    def check_not_erased(self, key: SessionKey, stop: int) -> None:
-        """Raise `Erased` if the session, or a principal of a message before position `stop`, was forgotten and this
-        journal has not recorded it yet: a fork that shares such words must not be drained."""
-        self.log(key).check_not_erased()
-        vault = self._vault(key.tenant)
-        noted = {forgotten.principal for forgotten in self._journal.forgotten(key.tenant, key.session)}
-        for principal in sorted(principals_of(self._journal.read(key, 0, stop)) - noted):
-            tombstone = vault.tombstone(vault.subject_address(subject_of(key.session, principal)))
-            if tombstone is not None:
-                raise Erased(f"principal {principal!r}", who=tombstone.who, when=tombstone.when, why=tombstone.why)
+    def check_redacted(self, key: SessionKey, stop: int) -> None:
+        """Raise `Erased` if the session, or one that it was forked from, was forgotten, or a principal of a message
+        before position `stop` whom this journal has not redacted yet: what was derived from such words must not be
+        drained. A note does not suffice, since it may have come with redacted messages from another machine."""
+        vault, above = self._vault(key.tenant), forks_above(self._journal, key)
+        shared = ((SessionKey(key.tenant, origin.session), origin.position) for _, origin in above)
+        for log, end in ((key, stop), *shared):
+            self.log(log).check_not_erased()
+            for principal in sorted(principals_of(self._journal.read(log, 0, end))):
+                name = vault.subject_address(subject_of(log.session, principal))
+                if not self._journal.seen(redacted_mark(key.tenant, name)):
+                    vault.check_not_erased(name, f"principal {principal!r} of session {log.session!r}")
 
     def was_fenced(self, key: SessionKey) -> bool:
         """Return whether this journal has ever moved turns of this session into a fork."""
         return self._journal.seen(_fenced_name(self.log(key))) > 0
+
+
+def redacted_mark(tenant: str, subject: str) -> str:
+    """Return the name under which a journal notes that its log has no words of this forgotten principal."""
+    return f"redacted/{tenant}/{subject}"
 
 
 def _fenced_name(log: SessionLog) -> str:

@@ -39,7 +39,7 @@ from ..crypto.keyring import Keys, subject_of
 from ..crypto.vault import DataKey, Vault, derived_subject
 from ..journal import log as records
 from ..journal.erasures import ReachedSessions
-from ..journal.port import DrainMark, JournalRecord, Manifest, SessionKey
+from ..journal.port import DrainMark, Journal, JournalRecord, Manifest, SessionKey
 from ..names import session_folder
 from ..objects.port import ObjectStore, Patience
 from .report_objects import context, plain_report, put_report, reports_in
@@ -110,10 +110,13 @@ def span_of(records: Sequence[JournalRecord], manifests: Sequence[Manifest]) -> 
     return taken, kept
 
 
-def encode(part: SegmentPart, vault: Vault, folder: str, session: str, *, generation: int = 0) -> dict[str, Any]:
+def encode(
+    part: SegmentPart, vault: Vault, folder: str, session: str, *, generation: int | None = None
+) -> dict[str, Any]:
     """Return the body of a link; make missing data keys.
 
-    `generation` is the first derived key to try. Raises `Erased` if a message's subject was forgotten.
+    `generation` is that of the derived key; by default the newest. Raises `Erased` if a message's subject was
+    forgotten, or the derived key destroyed.
     """
     if isinstance(part, Takeover):
         return {"kind": "takeover", "owner": part.owner, "length": part.length}
@@ -189,7 +192,9 @@ class _Sealer:
     vault: Vault
     folder: str
     session: str
-    generation: int
+    exactly: int | None = None
+    """The only generation of the derived key to use."""
+    generation: int = 0
     keys: list[str] = field(default_factory=list)
     _known: dict[str, tuple[int, DataKey]] = field(default_factory=dict)
 
@@ -206,13 +211,16 @@ class _Sealer:
         return self.seal(derived_subject(self.session, self.generation), place, text)
 
     def derived_key(self) -> DataKey:
-        """Return the newest derived key: the first from `generation` on that was not destroyed."""
+        """Return the derived key of the one generation, else the newest: the first that was not destroyed."""
+        if self.exactly is not None:
+            self.generation = self.exactly
         for generation in range(self.generation, self.generation + MAX_GENERATIONS):
             subject = derived_subject(self.session, generation)
             try:
                 key = self._known[subject][1] if subject in self._known else self.vault.data_key(subject)
             except Erased:
-                if self.vault.tombstone(self.vault.subject_address(self.session)) is not None:
+                is_forgotten = self.vault.tombstone(self.vault.subject_address(self.session)) is not None
+                if self.exactly is not None or is_forgotten:
                     raise
                 continue
             self.generation = generation
@@ -278,6 +286,8 @@ class NewSegments:
     """Journal that owns the session, or None if no link after the mark is a segment or takeover."""
     links: int
     """Number of links after the mark."""
+    replaced: tuple[int, ...] = ()
+    """Positions of records whose key is destroyed in the chain, and that are the writing journal's own here."""
 
 
 def unreached(field: str, error: object) -> Finding:
@@ -304,8 +314,16 @@ class SessionLog:
     def link(self, number: int) -> Link:
         return self._chain.read(number)
 
-    def commit(self, parent: Link | None, part: SegmentPart, *, epoch: int, generation: int = 0) -> Link:
-        """Write the next link. Raises `VersionTaken` if another link has its number.
+    def derived_generation(self) -> int:
+        """Return the generation of the newest derived key. Ask before records are read: if an erasure redacts them
+        afterwards, it destroys that key, and `commit` refuses to put what was read under the next one."""
+        sealer = _Sealer(self._vault, self.folder, self.key.session)
+        sealer.derived_key()
+        return sealer.generation
+
+    def commit(self, parent: Link | None, part: SegmentPart, *, epoch: int, generation: int | None = None) -> Link:
+        """Write the next link. Raises `VersionTaken` if another link has its number, and `Erased` if the link stands
+        and cannot be read.
 
         The commit id is a hash of folder, number, epoch and body, so a repeat of the same bytes finds them. If the same
         records are in a link with other bytes (encryption is random), a reader of that link compares their content.
@@ -316,9 +334,12 @@ class SessionLog:
         number = parent.number + 1 if parent else 1
         named = json.dumps([self.folder, number, epoch, body], sort_keys=True, ensure_ascii=False)
         commit_id = hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-        return self._chain.append(parent, body, epoch=epoch, commit_id=commit_id)
+        link = self._chain.append(parent, body, epoch=epoch, commit_id=commit_id)
+        for name in body.get("keys", ()):  # an erasure may have destroyed one meanwhile, and not have seen the link
+            self._vault.check_not_erased(name, f"a record of session {self.key.session!r}")
+        return link
 
-    def _put_reports(self, part: Segment | Rewrite, generation: int) -> None:
+    def _put_reports(self, part: Segment | Rewrite, generation: int | None) -> None:
         """Write each report as an object named by its address, before the link that contains it."""
         records = part.records if isinstance(part, Segment) else part.records.values()
         sealer = _Sealer(self._vault, self.folder, self.key.session, generation)
@@ -365,9 +386,14 @@ class SessionLog:
                 return record
         return None
 
-    def behind(self, drained: DrainMark) -> NewSegments:
-        """Return the content of the chain after this mark. Raises `Erased` if the session was forgotten."""
+    def behind(self, drained: DrainMark, journal: Journal | None = None) -> NewSegments:
+        """Return the content of the chain after this mark. Raises `Erased` if the session was forgotten.
+
+        `journal` may have written segments after its mark without an answer. If a key of theirs was destroyed since,
+        the journal's own records take the place of those that cannot be read.
+        """
         incoming: list[JournalRecord | None] = []
+        own: list[int] = []
         manifests: dict[str, Manifest] = {}
         rewritten: dict[int, JournalRecord] = {}
         head = owner = None
@@ -380,11 +406,20 @@ class SessionLog:
                 owner = part.owner
                 self._check_place(head, part, drained.position + len(incoming))
                 if isinstance(part, Segment):
+                    if journal is not None and part.owner == journal.id:
+                        own += range(part.start, part.start + len(part.records))
                     incoming += part.records
             if not isinstance(part, Takeover):
                 manifests |= {manifest.address: manifest for manifest in part.manifests}
         if head is None and drained.number:
             head = self.link(drained.number)
+        replaced = []
+        for position in own:
+            if journal is not None and incoming[position - drained.position] is None:
+                self.check_not_erased()
+                for record in journal.read(self.key, position, position + 1):
+                    incoming[position - drained.position] = record
+                    replaced.append(position)
         return NewSegments(
             start=drained.position,
             records=self._checked(drained.position, incoming),
@@ -393,6 +428,7 @@ class SessionLog:
             head=head,
             owner=owner,
             links=links,
+            replaced=tuple(replaced),
         )
 
     def _rewrite(
@@ -441,6 +477,5 @@ class SessionLog:
 
     def check_not_erased(self) -> None:
         """Raise `Erased` if the whole session was forgotten."""
-        tombstone = self._vault.tombstone(self._vault.subject_address(subject_of(self.key.session, None)))
-        if tombstone is not None:
-            raise Erased(f"session {self.key.session!r}", who=tombstone.who, when=tombstone.when, why=tombstone.why)
+        name = self._vault.subject_address(subject_of(self.key.session, None))
+        self._vault.check_not_erased(name, f"session {self.key.session!r}")

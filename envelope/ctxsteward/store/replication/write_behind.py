@@ -28,11 +28,13 @@ from ..crypto.keyring import Keys, check_keys
 from ..crypto.vault import Vault
 from ..journal.erasures import ReachedSessions
 from ..journal.events import fork_point
+from ..journal.log import forks_above
 from ..journal.port import DrainMark, Journal, JournalRecord, SessionKey
 from ..names import part_of, report_name
 from ..objects.port import ObjectStore, Patience, list_twice
-from .drain import Asker, Breaker, BreakerState, Drainer, StoreQuestion, Timing
-from .ownership import Ownership, forks_of
+from .breaker import Asker, Breaker, BreakerState, StoreQuestion, Timing
+from .drain import Drainer
+from .ownership import Ownership, forks_of, moved_from
 from .report_objects import read_report
 from .segment_log import unreached
 
@@ -116,6 +118,7 @@ class WriteBehind:
         self.start()
         findings = []
         if not self._asked(lambda asked: self._move_here(key, asked)):
+            self._check_parents(key)
             drained = self._journal.drained(key)
             if drained.epoch < 0:  # 0: the session is claimed with the next segment, if nobody has written since
                 self._journal.set_drained(key, DrainMark(drained.position, drained.number, 0))
@@ -130,12 +133,13 @@ class WriteBehind:
 
     def readable(self, key: SessionKey, length: int | None = None) -> None:
         """Copy at least `length` records of a session into the journal. If the store does not answer, keep the
-        journal's; raise `StoreUnavailable` if those are fewer than `length`, or none."""
+        journal's; raise `StoreUnavailable` if those are fewer than `length`, or none, or if a parent's are missing."""
         try:
             self._reach(lambda: self._read_in(key, length))
         except StoreUnavailable:
             if self._journal.length(key) < (length or 1):
                 raise
+            self._check_parents(key)
 
     def all_readable(self, tenant: str) -> tuple[Finding, ...]:
         """Copy all sessions of a tenant into the journal; return a finding per unreadable one. Raises
@@ -295,7 +299,7 @@ class WriteBehind:
         """Return the session of which this is a fork, or None."""
         first = self.ownership.log(key).first()
         origin = fork_point([] if first is None else [first])
-        return None if origin is None else origin.session
+        return moved_from(key.session) if origin is None else origin.session
 
     def subjects(self, key: SessionKey) -> ReachedSessions:
         """Return the addresses of the subjects whose keys encrypt a session's records."""
@@ -309,6 +313,10 @@ class WriteBehind:
     def rewritten(self, key: SessionKey, positions: Iterable[int]) -> None:
         """Drain the records at these positions again, because they were replaced or have lost their key."""
         self.ownership.rewrite(key, positions)
+
+    def mend(self, key: SessionKey) -> None:
+        """Drain records of this journal's again whose key was destroyed before another machine could read them."""
+        self.ownership.mend(key)
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
@@ -333,13 +341,29 @@ class WriteBehind:
 
     def _read_parents(self, key: SessionKey, asked: StoreQuestion | None = None) -> None:
         """Copy the parents of a fork, because their logs have the records that it shares."""
-        while (origin := fork_point(self._journal.read(key, 0, 1))) is not None:
-            key = SessionKey(key.tenant, origin.session)
-            if self._journal.length(key) < origin.position:
-                if asked is not None:
-                    asked.takes_long.set()
-                wanted = (lambda: True) if asked is None else asked.wanted
-                self.ownership.catch_up(key, claim="never", wanted=wanted)
+        for _, parent in self._missing_parents(key):
+            if asked is not None:
+                asked.takes_long.set()
+            wanted = (lambda: True) if asked is None else asked.wanted
+            self.ownership.catch_up(parent, claim="never", wanted=wanted)
+
+    def _check_parents(self, key: SessionKey) -> None:
+        """Raise `StoreUnavailable` if the journal lacks records that this fork shares with a parent."""
+        for fork, parent in self._missing_parents(key):
+            raise StoreUnavailable(
+                f"session {fork.session!r} is a fork of {parent.session!r}, whose records are not on this machine, "
+                "and the object store does not answer; open it again when it does"
+            )
+
+    def _missing_parents(self, key: SessionKey) -> Iterator[tuple[SessionKey, SessionKey]]:
+        """Yield each fork, from this session up, and its parent if the journal lacks records that it shares."""
+        for fork, origin in forks_above(self._journal, key):
+            is_drained = self._journal.drained(fork).number > 0
+            parent = SessionKey(fork.tenant, origin.session)
+            # A fork that was drained shares what was drained of its parent, not turns that wait here at the same place.
+            there = self._journal.drained(parent).position if is_drained else self._journal.length(parent)
+            if there < origin.position:
+                yield fork, parent
 
     def _seen(self, folder: str) -> Iterator[str]:
         """Yield the addresses of sessions that this journal has ever seen in the object store."""

@@ -38,7 +38,7 @@ from ctxsteward.store.facts.fact_store import FactLookup, FactStore
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.objects.port import Patience
-from ctxsteward.store.replication.drain import Timing
+from ctxsteward.store.replication.breaker import Timing
 
 from .kit.faulty_objects import FaultyObjects, Method, SeededFaults, SimulatedClock, StoreFault
 from .kit.suite import Draw, PlayCounts, Scenario, Score, Scores, Setup, holds

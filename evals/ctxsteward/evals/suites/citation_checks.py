@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ctxsteward.envelope import Envelope, Session, answer_call
 from ctxsteward.envelope.history.tool_groups import text_of
 from ctxsteward.envelope.layout.fragments import ToolResult, ToolResults
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.layout.rows import fenced_rows, rows_of
 from ctxsteward.schemas import Bullet, CompressionReport, ContextError, Message, Ref
 from ctxsteward.schemas.message import Wire, encode_wire, take_wire
 
@@ -164,7 +164,7 @@ def _unsupported_behind_label(text: str, originals: Sequence[str]) -> list[str]:
 def recalled_quote(envelope: Envelope, messages: Sequence[Wire], session: Session, at: str) -> Iterator[Score]:
     """Check that recalled messages are under their reference: whole, in passages, or cut if a question names them."""
     fragment = envelope.dynamic.context
-    rows = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
+    rows = fenced_rows(envelope.nonce, fragment.text) if fragment else []
     for ordinal in fragment.refs if fragment else ():
         message = _message(messages[ordinal - 1])
         texts = [message.text, *(result.text for result in message.tool_results)]

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session, Store, open_store
 from ctxsteward.envelope.history.tool_groups import text_of
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.layout.rows import fenced_rows
 from ctxsteward.schemas import Bullet, Ref
 from ctxsteward.schemas.message import Wire
 
@@ -185,7 +185,7 @@ def _shown(run: _CitationsRun, ask: Ask, place: Ref, envelope: Envelope, at: str
     if run.builder.counter.text(beside) > SHOWN_TOKENS:
         return unscored("outputs_shown", "its message is longer than recall is sure to have room for", at)
     fragment = envelope.dynamic.context
-    recalled = rows_of(unfenced(envelope.nonce, fragment.text).text) if fragment else []
+    recalled = fenced_rows(envelope.nonce, fragment.text) if fragment else []
     shown = any(ask.wants[0].strip() in text for text in (window_of(envelope), *recalled))
     return holds("outputs_shown", shown, at, f"{ask.question}: {place} is not shown whole", str(place))
 

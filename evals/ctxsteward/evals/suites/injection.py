@@ -23,7 +23,7 @@ from random import Random
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
 from ctxsteward.envelope.layout.fragments import DerivedText, ToolResults
-from ctxsteward.envelope.layout.rows import rows_of, unfenced
+from ctxsteward.envelope.layout.rows import fenced_rows, rows_of, unfenced
 from ctxsteward.envelope.render.openai_chat import wires_of
 from ctxsteward.envelope.render.text import parse, spans
 from ctxsteward.envelope.testing import memory_store
@@ -196,7 +196,7 @@ def attributed(
         opening = [line for line in text.splitlines() if not line.startswith("> ")]
         same = len(opening) == len(rows_of(text))
         yield holds("attributed", same, at, f"{fragment.kind}: a line without a mark passes for one of ours")
-    lines = rows_of(unfenced(envelope.nonce, dynamic.bullets.text).text) if dynamic.bullets else []
+    lines = fenced_rows(envelope.nonce, dynamic.bullets.text) if dynamic.bullets else []
     for line, citations in zip(lines, bullets, strict=False):
         named = tuple(_REF.findall(line))
         ordinals = {Ref.parse(ref).ordinal for ref in citations}
@@ -215,7 +215,7 @@ def attributed(
     if len(lines) != len(bullets):
         yield Score("attributed", 0.0, at, f"{len(bullets)} bullets stand, {len(lines)} lines read like one")
     if dynamic.context is not None:
-        read = rows_of(unfenced(envelope.nonce, dynamic.context.text).text)
+        read = fenced_rows(envelope.nonce, dynamic.context.text)
         rows = [(int(row[1]), row[2]) for row in map(_ROW.match, read) if row]
         rows = [row for row, _ in groupby(rows)]  # passages of one message have a row each
         real = [(n, messages[n - 1]["role"]) for n in dynamic.context.refs]

@@ -29,7 +29,8 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from ctxsteward.schemas.errors import Damaged, UnsupportedVersion
-from ctxsteward.schemas.recommendation import Evidence, Slot, Trust
+from ctxsteward.schemas.recommendation import Evidence, Slot
+from ctxsteward.schemas.summary import Trust
 from ctxsteward.store.crypto.keyring import AddressKey, address_of, subject_of
 from ctxsteward.store.profiles.version_codec import canonical
 

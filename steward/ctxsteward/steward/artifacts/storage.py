@@ -92,24 +92,15 @@ class ArtifactStore:
         """Addresses of all subjects that were forgotten; costs a listing."""
         return frozenset(self._vault.erased())
 
-    def is_among(self, forgotten: frozenset[str], session: str, principal: str | None) -> bool:
-        """Whether a principal in a session, or (None) the session itself, is among the forgotten."""
-        return self.subject(session, principal) in forgotten
-
     def subject(self, session: str, principal: str | None) -> str:
         """The address under which a principal in a session, or (None) the session itself, may be forgotten."""
         return self._vault.subject_address(subject_of(session, principal))
 
     def _refuse_forgotten(self, artifact: Artifact) -> None:
         """Asked of the tombstones: another process may have written one, or a session have gone without its people."""
-        for subject in dict.fromkeys(_subjects(artifact)):
-            tombstone = self._vault.tombstone(self._vault.subject_address(subject))
-            if tombstone is not None:
-                raise Erased(f"session {artifact.session!r}", who=tombstone.who, when=tombstone.when, why=tombstone.why)
-
-
-def _subjects(artifact: Artifact) -> tuple[str, ...]:
-    return (artifact.session, *(subject_of(artifact.session, who) for who in artifact.principals))
+        people = (subject_of(artifact.session, who) for who in artifact.principals)
+        for subject in dict.fromkeys((artifact.session, *people)):
+            self._vault.check_not_erased(self._vault.subject_address(subject), f"session {artifact.session!r}")
 
 
 def possible_speakers(session: str, principals: Iterable[str | None]) -> frozenset[str | None]:

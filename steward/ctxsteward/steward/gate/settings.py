@@ -18,7 +18,7 @@ Raises `InputError` (also where no such gate is installed, or a suite is none), 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
@@ -115,30 +115,20 @@ def configured(settings: GateSettings, held: Iterable[HeldOutRequest] = ()) -> F
 GROUP, NAME = "ctxsteward.eval_gates", "suites"
 
 
-@dataclass(frozen=True, slots=True)
-class CombinedGate:
-    """An `EvalGate` that runs several; its report has the results of all."""
-
-    gates: tuple[EvalGate, ...]
-
-    def __call__(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> GateReport:
-        reports = [gate(champion, challenger) for gate in self.gates]
-        return replace(
-            reports[0],
-            suite=" and ".join(report.suite for report in reports),
-            results=tuple(result for report in reports for result in report.results),
-            pairs=tuple(pair for report in reports for pair in report.pairs),
-        )
-
-
 def with_suites(settings: GateSettings, frozen: EvalGate) -> EvalGate:
-    """The frozen gate, combined with the eval suites that the settings name, where they name any."""
+    """The frozen gate; where the settings name eval suites, its report has their results, too."""
     if not settings.suites:
         return frozen
-    for point in entry_points(group=GROUP, name=NAME):
-        budgets = {name: value for name, value in settings.budgets.model_dump().items() if value is not None}
-        tokenizer = settings.tokenizer or TOKENIZER
-        return CombinedGate(
-            (frozen, point.load()(settings.suites, model=settings.model, tokenizer=tokenizer, budgets=budgets))
-        )
-    raise InputError(f"gate.suites: nothing that plays eval suites is installed (entry-point group {GROUP})")
+    point = next(iter(entry_points(group=GROUP, name=NAME)), None)
+    if point is None:
+        raise InputError(f"gate.suites: nothing that plays eval suites is installed (entry-point group {GROUP})")
+    budgets = {name: value for name, value in settings.budgets.model_dump().items() if value is not None}
+    tokenizer = settings.tokenizer or TOKENIZER
+    suites: EvalGate = point.load()(settings.suites, model=settings.model, tokenizer=tokenizer, budgets=budgets)
+
+    def both(champion: ProfileDocument | None, challenger: ProfileDocument) -> GateReport:
+        one, other = frozen(champion, challenger), suites(champion, challenger)
+        name = f"{one.suite} and {other.suite}"
+        return replace(one, suite=name, results=one.results + other.results, pairs=one.pairs + other.pairs)
+
+    return both

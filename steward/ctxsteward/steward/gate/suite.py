@@ -29,14 +29,13 @@ Source: written for this suite; the state design (input at every boundary).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, model_validator
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Store
 from ctxsteward.envelope.tokens.budgets import HEAD_SECTIONS
@@ -48,7 +47,7 @@ from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.journal.memory import MemoryJournal
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.profiles.text import Profile
-from ctxsteward.store.strict_yaml import DocumentKind, message_clause, read_document
+from ctxsteward.store.strict_yaml import DocumentKind, read_document
 
 from ..drift.entries import opposed
 from ..drift.report import report
@@ -141,19 +140,7 @@ class FrozenSuite(SuiteValue):
 
 def shipped() -> FrozenSuite:
     """The suite that comes with the steward."""
-    return read_suite((files(__package__) / SHIPPED).read_text(encoding="utf-8"))
-
-
-def read_suite(text: str) -> FrozenSuite:
-    """A suite from JSON text; raises `InputError`."""
-    try:
-        return FrozenSuite.model_validate(json.loads(text))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"gate cases: {where}: {message_clause(first['msg'])}; see {SHIPPED} for a suite") from error
-    except ValueError as error:
-        raise InputError(f"gate cases: no JSON ({error}); see {SHIPPED} for a suite") from error
+    return FrozenSuite.model_validate_json((files(__package__) / SHIPPED).read_bytes())
 
 
 def load_suite(path: str) -> FrozenSuite:

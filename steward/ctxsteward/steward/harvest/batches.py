@@ -23,9 +23,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -262,25 +261,17 @@ Run = Callable[[Iterable[Batch]], Iterator[BatchResult | BatchFailure]]
 """A runner: given batches, it yields what became of each, in order. `in_threads` makes one."""
 
 
-def in_threads(harvest: Harvest, workers: int, close: Callable[[], object] = lambda: None) -> Run:
-    """Run batches in a pool of threads, then `close`; at most twice as many are under way as there are threads."""
+def in_threads(harvest: Harvest, workers: int) -> Run:
+    """Run batches in a pool of threads."""
+
+    def ended(batch: Batch) -> BatchResult | BatchFailure:
+        try:
+            return harvest(batch)
+        except Exception as error:
+            return BatchFailure(batch, type(error).__name__)
 
     def run(batches: Iterable[Batch]) -> Iterator[BatchResult | BatchFailure]:
-        try:
-            with ThreadPoolExecutor(workers, thread_name_prefix="ctxsteward batch") as pool:
-                under_way: deque[tuple[Batch, Future[BatchResult]]] = deque()
-                for batch in batches:
-                    under_way.append((batch, pool.submit(harvest, batch)))
-                    if len(under_way) >= 2 * workers:
-                        yield _ended(*under_way.popleft())
-                while under_way:
-                    yield _ended(*under_way.popleft())
-        finally:
-            close()
+        with ThreadPoolExecutor(workers, thread_name_prefix="ctxsteward batch") as pool:
+            yield from pool.map(ended, batches)
 
     return run
-
-
-def _ended(batch: Batch, future: Future[BatchResult]) -> BatchResult | BatchFailure:
-    error = future.exception()
-    return BatchFailure(batch, type(error).__name__) if error is not None else future.result()

@@ -20,14 +20,13 @@ An eval failure is a record about the agent: a template over a failed scorer's n
 (`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
 
 What is for its session, its project or its speaker alone tells how the session went (`usage`), and is not kept
-(`lasting`). So is all that two people tell each other, which is not addressed to an agent.
+(`lasting`).
 
 Source: the state design (derived text has the least trust of its sources; origin is bound where text is written).
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -48,6 +47,7 @@ from .people.corrections import CORRECTIONS_EXTRACTOR, corrections
 from .people.own_words import OWN_WORDS, OWN_WORDS_EXTRACTOR, sentences_of_people
 from .people.preferences import PREFERENCES_EXTRACTOR, preferences
 from .people.utterances import Sentence, listen
+from .tools.calls import values_in
 from .tools.errors import TOOL_ERRORS_EXTRACTOR, tool_errors
 from .tools.statements import STATEMENTS_EXTRACTOR, statements
 
@@ -152,20 +152,12 @@ def _fields_read(said: ReplayedUtterance) -> Iterator[_FieldRead]:
     """The declared fields in an answer; none where it is no JSON."""
     if not said.confirming_fields or len(said.text) > MAX_ANSWER_CHARS:
         return
-    try:
-        waiting: list[object] = [json.loads(said.text)]
-    except (ValueError, RecursionError):
-        return
-    while waiting:
-        value = waiting.pop()
+    for value in values_in(said.text):
         if isinstance(value, dict):
             plain = _plain_fields(value)
             line = _in_a_line(plain)
             named = ((name, plain[name]) for name in said.confirming_fields if name in plain)
             yield from (_FieldRead(said, _in_a_line({name: told}), line) for name, told in named)
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
 
 
 def _plain_fields(value: Mapping[str, object]) -> dict[str, object]:
@@ -240,23 +232,9 @@ def _citing(one: Observation, said: ReplayedUtterance, relation: Relation) -> Ob
 
 def _stated(text: str) -> list[str]:
     """What an answer states: its sentences, or each object of its JSON as names and values in a row."""
-    try:
-        waiting: list[object] = [json.loads(text)]
-    except (ValueError, RecursionError):
-        return list(sentences_of(text))
-    lines = []
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            plain = _plain_fields(value)
-            lines += [_in_a_line(plain)]
-            waiting += [told for told in value.values() if isinstance(told, dict | list)]
-            lines += [line for told in plain.values() if isinstance(told, str) for line in sentences_of(told)]
-        elif isinstance(value, list):
-            waiting += value
-        elif isinstance(value, str):
-            lines += sentences_of(value)
-    return lines
+    values = list(values_in(text)) or [text]
+    lines = [_in_a_line(_plain_fields(value)) for value in values if isinstance(value, dict)]
+    return lines + [line for value in values if isinstance(value, str) for line in sentences_of(value)]
 
 
 def _says_the_same(field: _FieldRead, claim: _ToolClaim) -> bool:
@@ -346,7 +324,7 @@ def _observation(scorer: str, reason: str, cited: Sentence) -> Observation:
 Hearing = Callable[[Sequence[Sentence]], list[Observation]]
 """A harvester of what people say."""
 
-_HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
+HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
     {
         "corrections": (CORRECTIONS_EXTRACTOR, corrections),
         "preferences": (PREFERENCES_EXTRACTOR, preferences),
@@ -355,7 +333,7 @@ _HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
     }
 )
 """By name: the version of its rules, and what reads by them. A version that changes has old transcripts read again."""
-_STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
+STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
     {
         "tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors),
         "statements": (STATEMENTS_EXTRACTOR, statements),
@@ -363,18 +341,7 @@ _STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
 )
 
 
-def _alone(hearing: Hearing) -> Harvester:
-    return lambda replayed: tuple(hearing(listen(replayed)))
-
-
-HARVESTERS: Mapping[str, Harvester] = MappingProxyType(
-    {
-        **{name: _alone(hearing) for name, (_, hearing) in _HEARD.items()},
-        **{name: by for name, (_, by) in _STRUCTURAL.items()},
-    }
-)
-"""Each harvester alone, by name; `harvest` runs them together."""
-EXTRACTOR_VERSION = ",".join(version for version, _ in (*_HEARD.values(), *_STRUCTURAL.values()))
+EXTRACTOR_VERSION = ",".join(version for version, _ in (*HEARD.values(), *STRUCTURAL.values()))
 """Changes with the rules of harvesters."""
 EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR},{CONFIRMED_EXTRACTOR}"
 """Changes with any rule."""
@@ -383,12 +350,12 @@ EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR},{CONFIRMED_EXTRACTOR}"
 def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     """All observations of a transcript, each claim of a sentence once."""
     sentences = listen(replayed)
-    heard = [observation for _, hearing in _HEARD.values() for observation in hearing(sentences)]
-    structural = [observation for _, harvester in _STRUCTURAL.values() for observation in harvester(replayed)]
+    heard = [observation for _, hearing in HEARD.values() for observation in hearing(sentences)]
+    structural = [observation for _, harvester in STRUCTURAL.values() for observation in harvester(replayed)]
     kept = confirmed(own_words(_once(heard), replayed), replayed)
     told = {one.places[0].ref: one.places[0] for one in kept if one.reach == "shared" and not is_own_words(one)}
     kept = [one for one in kept if not (is_own_words(one) and _overlaps(one.places[0], told.get(one.places[0].ref)))]
-    return (*(map(_of_session, kept) if replayed.is_between_people else kept), *structural)
+    return (*kept, *structural)
 
 
 def is_own_words(one: Observation) -> bool:
@@ -403,10 +370,6 @@ def _overlaps(one: MessageSpan, other: MessageSpan | None) -> bool:
 def lasting(observations: Iterable[Observation]) -> list[Observation]:
     """Those that may hold for everybody."""
     return [one for one in observations if one.reach == "shared"]
-
-
-def _of_session(observation: Observation) -> Observation:
-    return observation if KINDS[observation.kind].is_template else replace(observation, reach="session")
 
 
 def _once(observations: Iterable[Observation]) -> list[Observation]:

@@ -18,8 +18,7 @@ judged by what the assistant says until a person speaks of the slot:
 
 A person who states a wish anew has not been disobeyed. *Did otherwise* means that the assistant said what the record
 asks to avoid; or did not say the record's value and either spoke of the matter, or the person corrects it or says that
-they repeat themselves ("as I said", 我说过). Records count that a session was shown in its head, and those shown as
-facts from the turn on that showed them. Tallies add up in any order.
+they repeat themselves ("as I said", 我说过). Tallies add up in any order.
 
 Pure. Source: the layered-envelope design (records shown, fired, obeyed).
 """
@@ -27,7 +26,7 @@ Pure. Source: the layered-envelope design (records shown, fired, obeyed).
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -71,10 +70,8 @@ class WatchedRecord:
     """Ids under which it may have been shown, its own included."""
 
     @classmethod
-    def of(cls, record: MetaRecommendation | WatchedRecord) -> WatchedRecord:
-        """The watched fields of a record; a `WatchedRecord` is returned as it is."""
-        if isinstance(record, WatchedRecord):
-            return record
+    def of(cls, record: MetaRecommendation) -> WatchedRecord:
+        """The watched fields of a record."""
         return cls(
             id=record.id,
             kind=record.kind,
@@ -116,13 +113,11 @@ class WatchedRecord:
 
 
 class FoldedTalk:
-    """What was said from an ordinal on, folded for searching."""
+    """What was said, folded for searching."""
 
-    def __init__(self, replayed: ReplayedTranscript, since: int = 0) -> None:
+    def __init__(self, replayed: ReplayedTranscript) -> None:
         self._said: dict[str, ReplayedUtterance] = {
-            said.ref: said
-            for said in replayed.utterances
-            if said.ordinal >= since and said.role in ("user", "assistant")
+            said.ref: said for said in replayed.utterances if said.role in ("user", "assistant")
         }
 
     def text(self, ref: str) -> str:
@@ -137,9 +132,6 @@ class FoldedTalk:
         """Whether anybody said one of these words."""
         whole = _folded(self._said.values())
         return any(says(whole, word) for word in words)
-
-    def has(self, observation: Observation) -> bool:
-        return observation.places[0].ref in self._said
 
 
 def by_calls(trigger: FixTrigger, fired: Sequence[ToolStep]) -> Judgement:
@@ -259,92 +251,28 @@ class UseTally:
         return found
 
 
-class ActiveRecords:
-    """Records in force, made ready once so that a session costs what it was shown and what happened in it.
-
-    Of two with one id the later one counts.
-    """
-
-    def __init__(
-        self, records: Iterable[MetaRecommendation | WatchedRecord] = (), under: ActiveRecords | None = None
-    ) -> None:
-        """`under`: further records; each counts unless one of these has its id."""
-        self._records = {record.id: WatchedRecord.of(record) for record in records}
-        self._under = under
-        self._named: dict[str, list[str]] = {}
-        self._slots: dict[tuple[str, str], list[str]] = {}
-        self._triggers: dict[tuple[str, str], list[tuple[FixTrigger, str]]] = {}
-        for id_, record in self._records.items():
-            for name in record.names:
-                self._named.setdefault(name, []).append(id_)
-            if (trigger := record.tool_trigger) is not None:
-                self._triggers.setdefault((trigger.tool, trigger.code), []).append((trigger, id_))
-            if KINDS[record.kind].is_said_anew:
-                self._slots.setdefault(slot_of(record.slot), []).append(id_)
-
-    def beside(self, records: Collection[MetaRecommendation | WatchedRecord]) -> ActiveRecords:
-        """These records over the present ones."""
-        return ActiveRecords(records, self) if records else self
-
-    def shown(self, names: Collection[str], but: Collection[str] = ()) -> list[WatchedRecord]:
-        """Records that go by one of these names, sorted by id; ids in `but` are left out."""
-        ids = {id_ for name in names for id_ in self._named.get(name, ()) if id_ not in but}
-        found = [self._records[id_] for id_ in ids]
-        if self._under is not None:
-            found += self._under.shown(names, {*but, *self._records})
-        return sorted(found, key=lambda record: record.id)
-
-    def foresaw(self, error: ErrorEpisode, but: Collection[str] = ()) -> bool:
-        """Whether a record is about this error; ids in `but` are left out."""
-        triggers = self._triggers.get((error.failed.tool, error.code), ())
-        if any(foresees(trigger, error) for trigger, id_ in triggers if id_ not in but):
-            return True
-        return self._under is not None and self._under.foresaw(error, {*but, *self._records})
-
-    def foresaw_slot(self, slot: tuple[str, str], but: Collection[str] = ()) -> bool:
-        """Whether a record is of this slot; ids in `but` are left out."""
-        if any(id_ not in but for id_ in self._slots.get(slot, ())):
-            return True
-        return self._under is not None and self._under.foresaw_slot(slot, {*but, *self._records})
-
-
 def tally(
     replayed: ReplayedTranscript,
-    active: ActiveRecords | Iterable[MetaRecommendation | WatchedRecord],
+    active: Sequence[WatchedRecord],
     observed: Iterable[Observation] = (),
+    watched: Iterable[WatchedRecord] = (),
 ) -> UseTally:
-    """Count one session; `active`: records in force when it began, `observed`: what was harvested from it.
+    """Count one session.
 
-    Records are shown if `ReplayedTranscript.shown` has one of their ids.
+    Args:
+        active: records in force when it began, which may have foreseen its events.
+        observed: what was harvested from it.
+        watched: further records, in force or not, that it may have been shown (`ReplayedTranscript.shown`).
     """
-    records = active if isinstance(active, ActiveRecords) else ActiveRecords(active)
     said = [one for one in observed if KINDS[one.kind].is_said_anew]
-    errors, calls = episodes(replayed), steps(replayed)
-    foreseen = sum(records.foresaw(error) for error in errors)
-    foreseen += sum(records.foresaw_slot(slot_of(one.slot)) for one in said)
-    hits = {
-        record.id: _hit(record, calls, said, _since(replayed, record.names & replayed.shown))
-        for record in records.shown(replayed.shown)
-    }
+    errors, calls, talk = episodes(replayed), steps(replayed), FoldedTalk(replayed)
+    triggers = [record.tool_trigger for record in active]
+    slots = {slot_of(record.slot) for record in active if KINDS[record.kind].is_said_anew}
+    foreseen = sum(any(trigger is not None and foresees(trigger, error) for trigger in triggers) for error in errors)
+    foreseen += sum(slot_of(one.slot) in slots for one in said)
+    known = {record.id: record for record in (*active, *watched) if record.names & replayed.shown}
+    hits = {id_: _hit(record, calls, said, talk) for id_, record in sorted(known.items())}
     return UseTally(hits=hits, events=len(errors) + len(said), anticipated=foreseen)
-
-
-def merge_tallies(tallies: Iterable[UseTally]) -> UseTally:
-    """The sum of tallies, in any order."""
-    rows: dict[str, list[RecordUse]] = {}
-    events = anticipated = 0
-    for one in tallies:
-        events, anticipated = events + one.events, anticipated + one.anticipated
-        for id_, hit in one.hits.items():
-            rows.setdefault(id_, []).append(hit)
-    return UseTally(
-        hits={id_: sum_uses(hits) for id_, hits in sorted(rows.items())}, events=events, anticipated=anticipated
-    )
-
-
-def tool_trigger(record: MetaRecommendation) -> FixTrigger | None:
-    """When a tool-fix record applies; None for other records."""
-    return WatchedRecord.of(record).tool_trigger
 
 
 def foresees(trigger: FixTrigger, error: ErrorEpisode) -> bool:
@@ -366,12 +294,6 @@ def sum_uses(hits: Iterable[RecordUse]) -> RecordUse:
     return RecordUse(*map(sum, zip(RecordUse(), *hits, strict=True)))
 
 
-def _since(replayed: ReplayedTranscript, names: Collection[str]) -> FoldedTalk:
-    """The talk from the turn on in which a record was first shown, under whichever of its ids."""
-    turns = dict(replayed.shown_from)
-    return FoldedTalk(replayed, min(turns.get(name, 0) for name in names))
-
-
 def _hit(record: WatchedRecord, calls: Sequence[ToolStep], said: Sequence[Observation], talk: FoldedTalk) -> RecordUse:
     trigger = record.tool_trigger
     if trigger is not None:
@@ -379,7 +301,7 @@ def _hit(record: WatchedRecord, calls: Sequence[ToolStep], said: Sequence[Observ
         return _judged(bool(fired), by_calls(trigger, fired))
     if not KINDS[record.kind].is_said_anew:
         return FATES["untold"]
-    spoken_of = [one for one in said if record.is_of(one) and talk.has(one)]
+    spoken_of = [one for one in said if record.is_of(one)]
     words = record.words()
     if not words and not spoken_of:
         return FATES["untold"]

@@ -22,9 +22,9 @@ COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
 MAX_ITEM_BYTES = 64 * 1024 * 1024
 MAX_SIDECAR_BYTES = 256 * 1024
 
-SkipReason = Literal["own_output", "other_profile", "open", "deleted", "empty"]
-"""own_output: the steward wrote it. other_profile: another agent of the tenant had it. open: it is not over. deleted:
-its people took it back. empty: no messages."""
+SkipReason = Literal["own_output", "other_profile", "between_people", "open", "deleted", "empty"]
+"""own_output: the steward wrote it. other_profile: another agent of the tenant had it. between_people: two people
+talk, and nothing is said to an agent. open: it is not over. deleted: its people took it back. empty: no messages."""
 Reason = Literal[
     "too_large",
     "unreadable",

@@ -10,15 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from ctxsteward.envelope.transcripts.files import formats_with
 from ctxsteward.schemas import Erased, InputError
 from ctxsteward.schemas.errors import Damaged, InputTooLarge, InvalidTranscript
 from ctxsteward.schemas.message import decode_wire
 
-from ..observations.transcript import ReplayedTranscript, ShownRecord
+from ..observations.transcript import ReplayedTranscript
 from .items import (
     MAX_ITEM_BYTES,
     SIDECAR_SUFFIX,
@@ -44,6 +45,8 @@ from .transcripts import (
 
 VERSION = "ingest/2"
 """Part of every digest: a later version reads everything anew."""
+PEOPLE_FORMATS = formats_with("is_between_people")
+"""Formats in which two people talk to each other."""
 MAX_NAME_CHARS = 200
 MAX_DETAIL_CHARS = 400
 
@@ -140,6 +143,8 @@ def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None,
         skipped = _skipped(loaded, meta, session)
         if skipped is not None:
             return skipped
+        if found.transcript.format in PEOPLE_FORMATS:
+            return SkippedItem(source=loaded.source, name=loaded.name, reason="between_people", session=session)
         return _replayed(
             loaded,
             said_in(found.transcript),
@@ -181,9 +186,7 @@ def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
         for ordinal, wire, ts, principal, origin in document["entries"]
     )
     digest = _digest(settings, hashlib.sha256(loaded.data).hexdigest(), b"")
-    found = _replayed(loaded, said, meta, settings, session=loaded.name, format="store", digest=digest)
-    turns = tuple(ShownRecord(id, turn) for id, turn in document["turns"].items())
-    yield replace(found, shown_from=turns) if isinstance(found, ReplayedTranscript) and turns else found
+    yield _replayed(loaded, said, meta, settings, session=loaded.name, format="store", digest=digest)
 
 
 def _replayed(

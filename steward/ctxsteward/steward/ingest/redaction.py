@@ -48,7 +48,7 @@ class Redactor:
         every = "\n".join(texts)
         hinted = (finder_for(every) for finder_for in _finders(self.secrets, self.personal))
         finders = [find for find in hinted if find is not None]
-        return partial(_redacted, finders) if finders else _untouched
+        return partial(_redacted, finders) if finders else partial(RedactedText, found=0)
 
 
 def redacted_json(text: str, redact: Redact, over: Redact | None = None) -> RedactedText:
@@ -68,10 +68,6 @@ def redacted_json(text: str, redact: Redact, over: Redact | None = None) -> Reda
 def _redacted(finders: Iterable[Finder], text: str) -> RedactedText:
     spans = [span for find in finders for span in find(text)]
     return _replaced(text, spans) if spans else RedactedText(text, 0)
-
-
-def _untouched(text: str) -> RedactedText:
-    return RedactedText(text, 0)
 
 
 @lru_cache(maxsize=4)

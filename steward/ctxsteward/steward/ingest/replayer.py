@@ -8,9 +8,6 @@ is `assistant`, what a tool gave back is `tool_external` unless the operator nam
 message among the entries, and text that was injected from elsewhere, has the least trust of all. A demonstration is
 nobody's conversation: its messages take their ordinals and are left out.
 
-Of a conversation between two people, which the format alone tells (`PEOPLE_FORMATS`), both speakers are principals
-with the trust `user`. A name that only the transcript gives is nobody's beyond it: ``Ann@talk-1`` (`person`).
-
 Who a transcript is with: its metadata, else the first user that it names, else its task (trials of one task are not
 independent), else None: the speaker there is unknown, and all unknown speakers together count as one voice
 (`reconcile.draft`), however many sessions they had.
@@ -25,7 +22,6 @@ Source: the layered-envelope design (replay); the state design (trust labels).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from math import inf
@@ -38,11 +34,9 @@ from ctxsteward.schemas import Message, ToolCallPart, ToolResultPart
 from ctxsteward.schemas.documents import Outcome
 from ctxsteward.schemas.message import Wire, take_wire
 from ctxsteward.schemas.profile import instant
-from ctxsteward.schemas.recommendation import TRUST, Trust
-from ctxsteward.store.names import unseen
+from ctxsteward.schemas.summary import TRUST, Trust
 
 from ..observations.transcript import (
-    PEOPLE_FORMATS,
     TASK_FORMATS,
     Dated,
     ReplayedCall,
@@ -50,11 +44,10 @@ from ..observations.transcript import (
     ReplayedUtterance,
     Role,
 )
-from .redaction import RedactedText, Redactor, redacted_json
+from .redaction import Redactor, redacted_json
 from .transcripts import UNKNOWN, SessionMeta
 
 LEAST: Trust = TRUST[-1]
-MAX_PRINCIPAL_CHARS = 200
 NO_TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
 
@@ -69,12 +62,9 @@ class TranscriptMessage(NamedTuple):
     results: tuple[ToolResultPart, ...] = ()
     ts: str | None = None
     principal: str | None = None
-    speaker: str | None = None
     is_injected: bool = False
     """It came from another place than this conversation."""
     is_demo: bool = False
-    is_person: bool = False
-    """Said by one of two people, whichever role the transcript gives."""
 
 
 def said_in(transcript: Transcript) -> Iterator[TranscriptMessage]:
@@ -85,7 +75,6 @@ def said_in(transcript: Transcript) -> Iterator[TranscriptMessage]:
         yield said._replace(
             ts=entry.ts or _told(entry.wire),
             principal=entry.principal,
-            speaker=_speaker(transcript.format, said, entry.wire),
             is_demo=may_show and entry.phase == "demo",
         )
 
@@ -169,15 +158,63 @@ def replay(
     """
     every, times = dated(messages, meta.started, written_seconds)
     session = meta.session or session
-    if format in PEOPLE_FORMATS:
-        every = [_of_two(said, session) for said in every]
-    users = (said.principal for said in every if not (said.is_person and said.role == "assistant"))
-    principal = meta.principal or next(filter(None, users), None)
+    principal = meta.principal or next(filter(None, (said.principal for said in every)), None)
     if principal is None:
         principal = f"task-{task}" if task is not None else None
-    redacting = _CountingRedactor(redact, every)
-    owned = _OwnTools(internal_tools | confirming_tools.keys(), confirming_tools)
-    utterances = tuple(_utterances(every, principal, meta.principal is not None, redacting, owned))
+    over = redact.over(_texts(every)) if redact else None
+
+    def plain(text: str) -> str:
+        return over(text).text if over else text
+
+    def plain_json(text: str) -> str:
+        return redacted_json(text, redact, over).text if redact and text else text
+
+    internal = internal_tools | confirming_tools.keys()
+    tools: dict[str, str] = {}
+    """Names of the tools called so far, by the id of the call; an id that is used again names the later one."""
+    utterances: list[ReplayedUtterance] = []
+    for said in every:
+        if said.is_demo:
+            continue
+        tools |= {call.id: call.name for call in said.calls}
+        for number, result in enumerate(said.results, 1):
+            tool = tools.get(result.call_id, result.name)
+            is_internal = tool is not None and tool in internal and not said.is_injected
+            utterances.append(
+                ReplayedUtterance(
+                    ordinal=said.ordinal,
+                    ref=f"§{said.ordinal}" if said.role == "tool" else f"§{said.ordinal}.{number}",
+                    role="tool",
+                    text=plain(result.text),
+                    trust="tool_internal" if is_internal else LEAST,
+                    principal=principal,
+                    ts=said.ts,
+                    call_id=result.call_id,
+                    tool=tool,
+                    is_error=result.is_error,
+                    confirming_fields=confirming_tools.get(tool or "", ())
+                    if is_internal and not result.is_error
+                    else (),
+                )
+            )
+        calls = tuple(
+            ReplayedCall(id=call.id, name=call.name, arguments=plain_json(call.arguments)) for call in said.calls
+        )
+        if said.text or calls:
+            role = _ROLES.get(said.role, "system")
+            utterances.append(
+                ReplayedUtterance(
+                    ordinal=said.ordinal,
+                    ref=f"§{said.ordinal}",
+                    role=role,
+                    text=plain(said.text),
+                    trust=_trust(said, role),
+                    # the metadata name the user, and nobody else
+                    principal=said.principal or principal if role == "user" and not meta.principal else principal,
+                    ts=said.ts,
+                    calls=calls,
+                )
+            )
     reached = None if reward is None else Outcome(reward=reward).verdict
     return ReplayedTranscript(
         source=source,
@@ -185,7 +222,7 @@ def replay(
         principal=principal,
         format=format,
         digest=digest,
-        utterances=utterances,
+        utterances=tuple(utterances),
         project=meta.project,
         started=meta.started or next((said.ts for said in every), None),
         dated=times,
@@ -195,56 +232,7 @@ def replay(
         task=meta.task or task,
         eval_failures=meta.eval_failures,
         is_task_run=format in TASK_FORMATS,
-        redacted=redacting.count,
     )
-
-
-def person(name: str, session: str) -> str:
-    """A speaker of whom nothing but a name is known: the same name in another transcript is somebody else.
-
-    >>> person("Ann", "talk-1")
-    'Ann@talk-1'
-    """
-    name = "".join(char for char in name if not unseen(char))
-    principal = f"{name}@{session}"
-    if principal.isprintable() and len(principal) <= MAX_PRINCIPAL_CHARS:
-        return principal
-    digest = hashlib.sha256(principal.encode(errors="surrogatepass")).hexdigest()[:32]
-    return f"{''.join(filter(str.isprintable, name))[:40]}~{digest}"
-
-
-def _of_two(said: TranscriptMessage, session: str) -> TranscriptMessage:
-    if not said.speaker or said.role not in ("user", "assistant"):
-        return said
-    return said._replace(principal=person(said.speaker, session), is_person=True)
-
-
-class _OwnTools(NamedTuple):
-    """Tools of the operator's."""
-
-    internal: frozenset[str]
-    confirming: Mapping[str, tuple[str, ...]]
-
-
-class _CountingRedactor:
-    """Redacts and counts."""
-
-    def __init__(self, redact: Redactor | None, every: Iterable[TranscriptMessage]) -> None:
-        self._redact = redact
-        self._over = redact.over(_texts(every)) if redact else None
-        self.count = 0
-
-    def text(self, text: str) -> str:
-        return self._counted(self._over(text)) if self._over and text else text
-
-    def json(self, text: str) -> str:
-        if not (self._redact and self._over and text):
-            return text
-        return self._counted(redacted_json(text, self._redact, self._over))
-
-    def _counted(self, redacted: RedactedText) -> str:
-        self.count += redacted.found
-        return redacted.text
 
 
 def _texts(every: Iterable[TranscriptMessage]) -> Iterator[str]:
@@ -255,81 +243,7 @@ def _texts(every: Iterable[TranscriptMessage]) -> Iterator[str]:
             yield from (call.arguments for call in said.calls)
 
 
-def _utterances(
-    every: Iterable[TranscriptMessage],
-    principal: str | None,
-    is_fixed: bool,
-    redacting: _CountingRedactor,
-    owned: _OwnTools,
-) -> Iterator[ReplayedUtterance]:
-    tools: dict[str, str] = {}
-    """Names of the tools called so far, by the id of the call; an id that is used again names the later one."""
-    for said in every:
-        if said.is_demo:
-            continue
-        for call in said.calls:
-            tools[call.id] = call.name
-        if said.results:
-            yield from _results(said, principal, tools, redacting, owned)
-        calls = tuple(
-            ReplayedCall(id=call.id, name=call.name, arguments=redacting.json(call.arguments)) for call in said.calls
-        )
-        text = said.text
-        if text or calls:
-            role = _ROLES.get(said.role, "system")
-            yield ReplayedUtterance(
-                ordinal=said.ordinal,
-                ref=f"§{said.ordinal}",
-                role=role,
-                text=redacting.text(text),
-                trust=_trust(said, role),
-                principal=_principal(said, role, principal, is_fixed=is_fixed),
-                speaker=said.speaker,
-                ts=said.ts,
-                calls=calls,
-            )
-
-
 def _trust(said: TranscriptMessage, role: Role) -> Trust:
     if said.is_injected or role == "system":
         return LEAST
-    return "user" if role == "user" or said.is_person else "assistant"
-
-
-def _principal(said: TranscriptMessage, role: Role, principal: str | None, *, is_fixed: bool) -> str | None:
-    """Who stands behind a message: the metadata name the user, and nobody else."""
-    is_own = said.is_person if role == "assistant" else role == "user" and not is_fixed
-    return (said.principal or principal) if is_own else principal
-
-
-def _results(
-    said: TranscriptMessage,
-    principal: str | None,
-    tools: dict[str, str],
-    redacting: _CountingRedactor,
-    owned: _OwnTools,
-) -> Iterator[ReplayedUtterance]:
-    for number, result in enumerate(said.results, 1):
-        tool = tools.get(result.call_id, result.name)
-        is_internal = tool is not None and tool in owned.internal and not said.is_injected
-        yield ReplayedUtterance(
-            ordinal=said.ordinal,
-            ref=f"§{said.ordinal}" if said.role == "tool" else f"§{said.ordinal}.{number}",
-            role="tool",
-            text=redacting.text(result.text),
-            trust="tool_internal" if is_internal else LEAST,
-            principal=principal,
-            ts=said.ts,
-            call_id=result.call_id,
-            tool=tool,
-            is_error=result.is_error,
-            confirming_fields=owned.confirming.get(tool or "", ()) if is_internal and not result.is_error else (),
-        )
-
-
-def _speaker(format: str, said: TranscriptMessage, wire: Wire) -> str | None:
-    """The speaker's name in the transcript: LoCoMo's begins the text, OpenAI's is a field."""
-    if format in PEOPLE_FORMATS:
-        return said.text.partition(": ")[0]
-    name = wire.get("name")
-    return name if isinstance(name, str) and said.role in ("user", "assistant") else None
+    return "user" if role == "user" else "assistant"

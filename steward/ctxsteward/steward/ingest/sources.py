@@ -20,11 +20,10 @@ where none tells one, the time at which the object store got its first part.
 A session belongs to the governed profile that it was under last: one of another profile is another agent's, and what
 was said to that is no evidence here. A session under none, or under a profile of no version, is everybody's.
 
-What is handed on is one JSON document, ``{"session", "is_anothers", "profile_version", "shown", "turns", "meta",
+What is handed on is one JSON document, ``{"session", "is_anothers", "profile_version", "shown", "meta",
 "entries": [[ordinal, wire, ts, principal, origin], …]}``. A fork hands on its own part alone. Messages that were
 forgotten, or are damaged, are left out. `shown` are ids of the meta records in every profile that the session was
-under, and of the facts that its turns were shown, of a fork's parents too; `turns` says of facts from which user
-message on.
+under, and of a fork's parents too.
 
 Raises `InputError` for a URI that names no source, `Erased` for a session that was forgotten, `InputTooLarge`,
 `StoreError`; what else listing and reading raise stands with `TranscriptSource`.
@@ -49,7 +48,7 @@ from ctxsteward.schemas.errors import Damaged, InputTooLarge, InvalidTranscript,
 from ctxsteward.schemas.profile import instant
 from ctxsteward.store import ObjectStore
 from ctxsteward.store.backend import open_bucket
-from ctxsteward.store.journal.events import MessageAppended, OutcomeTold, RecallSelected, SessionHead
+from ctxsteward.store.journal.events import MessageAppended, OutcomeTold, SessionHead
 from ctxsteward.store.journal.log import Log
 from ctxsteward.store.journal.port import JournalRecord, SessionKey
 from ctxsteward.store.names import session_folder
@@ -127,7 +126,6 @@ class StoreSource:
         log = Log(session.journal, session.key, session.address_key, session.replica.log.repair)
         entries: list[list[object]] = []
         heads: list[SessionHead] = []
-        turns: dict[str, int] = {}
         outcome: Outcome | None = None
         size_bytes = position = 0
         length = session.journal.length(session.key)
@@ -135,9 +133,6 @@ class StoreSource:
             for row in log.read(position, min(length, position + READ_AHEAD_RECORDS)):
                 if isinstance(row, SessionHead):
                     heads.append(row)
-                elif isinstance(row, RecallSelected):
-                    for fact in row.facts:
-                        turns.setdefault(fact.id, row.turn)
                 elif isinstance(row, OutcomeTold):
                     outcome = row.outcome if outcome is None else outcome.then(row.outcome)
                 elif isinstance(row, MessageAppended) and not row.erased:
@@ -149,7 +144,7 @@ class StoreSource:
         if not heads and session.state.head.profile is not None:  # a fork that was never moved to another version
             heads.append(session.state.head)
         before = session.shown_records() if session.parent() is not None else frozenset[str]()
-        shown = _profiles(self.profile, heads, turns, before)
+        shown = _profiles(self.profile, heads, before)
         document = {**shown, "session": name, "meta": _told(entries, outcome), "entries": entries}
         data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         written = None if any(_is_time(ts) for _, _, ts, *_ in entries) else self._written_seconds(name)
@@ -182,18 +177,15 @@ class StoreSource:
         return None
 
 
-def _profiles(
-    wanted: str | None, heads: list[SessionHead], turns: dict[str, int], before: frozenset[str]
-) -> dict[str, Any]:
-    """Fields of the document: whose session it is, its profile version, records shown, and since which turn."""
+def _profiles(wanted: str | None, heads: list[SessionHead], before: frozenset[str]) -> dict[str, Any]:
+    """Fields of the document: whose session it is, its profile version, and the records that it was shown."""
     profiles = [head.profile for head in heads if head.profile is not None]
-    always = before | {record["id"] for profile in profiles for record in profile.get("meta", ())}
+    shown = before | {record["id"] for profile in profiles for record in profile.get("meta", ())}
     newest = profiles[-1] if profiles else {}
     return {
         "is_anothers": wanted is not None and newest.get("version") is not None and newest.get("name") != wanted,
         "profile_version": newest.get("version"),
-        "shown": sorted({*always, *turns}),
-        "turns": {id: turn for id, turn in sorted(turns.items()) if id not in always},
+        "shown": sorted(shown),
     }
 
 

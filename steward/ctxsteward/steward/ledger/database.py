@@ -6,7 +6,7 @@ observations are rows of JSON; what a row's columns say is not said again in its
 
 Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
 of these tables derived is dropped when the file is opened, and derived again (`left`). A file of another program, of a
-newer version, or made with other sketches, is refused before it is touched.
+newer version is refused before it is touched.
 
 Raises `StoreError` (`StoreLocked` where another process does not let go for `BUSY_SECONDS`).
 """
@@ -31,7 +31,7 @@ from ..artifacts.artifact import EvidenceSpan, observation_fields, observation_o
 from ..reconcile.claims import Claim, IndexedObservation, ObservationBrief
 from ..reconcile.features import ClaimFeatures
 
-VERSION = 13
+VERSION = 14
 """Of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
@@ -52,7 +52,7 @@ CREATE TABLE seen (
   kind TEXT NOT NULL, strength TEXT NOT NULL, extractor TEXT NOT NULL, text TEXT NOT NULL, score REAL NOT NULL, ts TEXT,
   sensitivity TEXT NOT NULL, is_single INTEGER NOT NULL,
   is_confirmed INTEGER NOT NULL, is_denied INTEGER NOT NULL, run TEXT NOT NULL, shown TEXT NOT NULL,
-  artifact BLOB NOT NULL, claim TEXT NOT NULL, bands TEXT NOT NULL, says TEXT NOT NULL, body TEXT NOT NULL
+  artifact BLOB NOT NULL, claim TEXT NOT NULL, says TEXT NOT NULL, body TEXT NOT NULL
 );
 CREATE INDEX seen_by_artifact ON seen (artifact);
 CREATE INDEX seen_by_claim ON seen (claim, id);
@@ -62,6 +62,7 @@ CREATE TABLE erased (session TEXT NOT NULL, principal TEXT NOT NULL, PRIMARY KEY
 _DERIVED = ("artifacts", "seen")
 _STATEMENTS = tuple(filter(None, map(str.strip, _SCHEMA.split(";"))))
 _NAME = re.compile(r"CREATE (?:UNIQUE )?(?:TABLE|INDEX) (\w+)")
+_SCRUBBED = "INSERT INTO about VALUES ('scrubs', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
 
 
 class LedgerDatabase:
@@ -111,7 +112,8 @@ class LedgerDatabase:
                 self.run(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._create()
                 self.run("INSERT INTO about VALUES ('about', ?)", about)
-            if (found := self.noted("about")) != about:
+            found = (self.noted("about") or "").partition(", sketches ")[0]  # which earlier versions named as well
+            if found != about:
                 raise StoreError(
                     f"{self.path}: a ledger of {found}, not of {about}; name another file, or delete this one"
                 )
@@ -186,6 +188,10 @@ class LedgerDatabase:
         with self._lock, self._named():
             self._db.execute("VACUUM")
             (busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            # SQLite does not sync the truncation: a power cut would bring the old log back
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute(_SCRUBBED)
+            self._db.execute("PRAGMA synchronous = NORMAL")
         if busy:
             raise StoreLocked(f"{self.path}: a reader keeps the old write-ahead log; erase again later")
 
@@ -215,8 +221,7 @@ def claim_row(claim: Claim) -> str:
     if wording is None:
         return _PLAIN.encode([*fields])
     sets = [_row_of(sorted(found)) for found in _SET_VALUES(wording)]
-    frame = 0 if wording.frame == wording.tokens else _row_of(wording.frame)
-    return _PLAIN.encode([*fields, int(wording.negative), _row_of(wording.tokens), frame, *sets])
+    return _PLAIN.encode([*fields, int(wording.negative), _row_of(wording.tokens), *sets])
 
 
 def claim_in(id: str, row: str) -> Claim:
@@ -225,12 +230,9 @@ def claim_in(id: str, row: str) -> Claim:
     fields, told = told[: len(_CLAIM)], told[len(_CLAIM) :]
     wording = None
     if told:
-        negative, tokens, frame, *sets = told
+        negative, tokens, *sets = told
         found = {name: frozenset(_words_of(words)) for name, words in zip(_SETS, sets, strict=True)}
-        words = tuple(_words_of(tokens))
-        wording = ClaimFeatures(
-            tokens=words, frame=words if frame == 0 else tuple(_words_of(frame)), negative=bool(negative), **found
-        )
+        wording = ClaimFeatures(tokens=tuple(_words_of(tokens)), negative=bool(negative), **found)
     named = dict(zip(_CLAIM, fields, strict=True))
     return Claim(id=id, **named, wording=wording)
 
@@ -245,7 +247,7 @@ def _words_of(row: str | Sequence[str]) -> Sequence[str]:
     return row.split("|") if isinstance(row, str) else row
 
 
-_SETS = ("content", "values", "names", "openers", "limits", "contrasts")
+_SETS = ("content", "values")
 _SET_VALUES = attrgetter(*_SETS)
 _CLAIM = tuple(name for name in Claim.__slots__ if name not in ("id", "wording"))
 _CLAIM_VALUES = attrgetter(*_CLAIM)

@@ -41,11 +41,9 @@ from ..admission import AdmissionPolicy, AdmittedRecords
 from ..artifacts.artifact import Artifact, CitedText, EvidenceQuote, quotes, verified
 from ..artifacts.storage import ArtifactStore, possible_speakers
 from ..erasure import RecordSupport, tell_ledger
-from ..harvest.tools.statements import STATEMENTS_EXTRACTOR
 from ..observations.observation import KINDS
 from ..observations.transcript import in_order
 from ..reconcile.draft import Draft
-from ..reconcile.sketches import SKETCH
 from .database import LedgerDatabase, observations
 from .index import ObservationIndex
 from .judgement import RecordBasis, basis_of, judged, support
@@ -95,7 +93,7 @@ class Ledger:
         What was forgotten meanwhile leaves it. `key`: the tenant's own.
         """
         key = key or store.keys.address_key(tenant)
-        about = f"tenant {tenant!r}, agent {agent!r}, sketches {SKETCH}"
+        about = f"tenant {tenant!r}, agent {agent!r}"
         database = LedgerDatabase(Path(path), about)
         try:
             ledger = cls(database, store, LedgerIdentity(tenant, agent), key)
@@ -196,7 +194,7 @@ class Ledger:
             (session, principal)
             for _, session, people in self._held(None)
             for principal in (None, *possible_speakers(session, people))
-            if self._artifacts.is_among(forgotten, session, principal)
+            if self._artifacts.subject(session, principal) in forgotten
         }
         self.uses.withdraw(forgotten)
         return self._take_out(sorted(pairs, key=repr)) if pairs else 0
@@ -311,12 +309,11 @@ class Ledger:
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
         """Errors that came up in this time (Unix seconds): id of the record, number of transcripts, the most first."""
         found, sessions = self._reconciled(), defaultdict[str, set[str]](set)
-        templates = [kind for kind, spec in KINDS.items() if spec.is_template]
-        query = "SELECT claim, session, seconds, extractor FROM seen WHERE kind IN (…)"
-        for claim, session, seconds, extractor in self._db.among(query, templates):
+        errors = [kind for kind, spec in KINDS.items() if spec.is_template and spec.gate != "seen"]
+        query = "SELECT claim, session, seconds FROM seen WHERE kind IN (…)"
+        for claim, session, seconds in self._db.among(query, errors):
             label = found.labels[claim]
-            is_error = since_seconds <= seconds < until_seconds and extractor != STATEMENTS_EXTRACTOR
-            if is_error and label in found.drafts and label not in found.flaws:
+            if since_seconds <= seconds < until_seconds and label in found.drafts and label not in found.flaws:
                 sessions[found.drafts[label].id].add(session)
         return sorted(((id_, len(many)) for id_, many in sessions.items()), key=lambda one: (-one[1], one[0]))
 

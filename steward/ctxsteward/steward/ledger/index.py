@@ -16,11 +16,10 @@ from ctxsteward.store.crypto.keyring import AddressKey
 from ..artifacts.artifact import Artifact, ArtifactRank
 from ..artifacts.storage import possible_speakers
 from ..reconcile.claims import IndexedObservation, ObservationBrief, claim_of, seen_in
-from ..reconcile.sketches import bands
 from .database import LedgerDatabase, claim_row, seen_row
 from .records import LedgerIdentity
 
-_INSERT = f"INSERT INTO seen VALUES ({', '.join('?' * (len(ObservationBrief._fields) + 5))})"
+_INSERT = f"INSERT INTO seen VALUES ({', '.join('?' * (len(ObservationBrief._fields) + 4))})"
 
 
 class ObservationIndex:
@@ -92,12 +91,12 @@ class ObservationIndex:
         }
         new = {seen.id: (address, seen) for address, seen in fresh if seen.id not in known}
         claims = [claim_of(seen.observation, self._key, self._frame.agent) for _, seen in new.values()]
-        rows = zip(new.values(), claims, bands(claims), strict=True)
+        rows = zip(new.values(), claims, strict=True)
         self._db.many(
             _INSERT,
             [
-                (*seen.brief, bytes.fromhex(address), claim.id, json.dumps(own), claim_row(claim), seen_row(seen))
-                for (address, seen), claim, own in rows
+                (*seen.brief, bytes.fromhex(address), claim.id, claim_row(claim), seen_row(seen))
+                for (address, seen), claim in rows
             ],
         )
         return len(new)

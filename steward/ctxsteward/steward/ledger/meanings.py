@@ -3,9 +3,9 @@
 `reconcile.claims.relation` makes one claim of two only where nothing differs that could matter, because what it joins
 may come into force by itself. Here less is enough, and a person decides. Two claims are as near as the cosine of their
 words and of runs of letters in them, rare ones counting more (`nearness`). Groups grow by average linkage, nearest
-first, while the mean nearness of their claims is at least `NEAR`; of equals the least ids go first, so groups depend
-on the set of claims alone. A group shares a word that is no commonplace, and its claims do not begin with one: what a
-tenth of all speakers says is a move of talk ("thanks") or a word of the trade ("booking").
+first, while the mean nearness of their claims is at least `NEAR`; of equals the first by their words join first, so
+groups depend on the words alone. A group shares a word that is no commonplace, and its claims do not begin with one:
+what a tenth of all speakers says is a move of talk ("thanks") or a word of the trade ("booking").
 
 Source: Sokal and Michener 1958 (average linkage); Salton and Buckley 1988 (term weights).
 """
@@ -21,7 +21,7 @@ from itertools import pairwise
 from ctxsteward.language.words import STOP, term_stem
 
 from ..reconcile.claims import Claim
-from ..reconcile.features import MANNER
+from ..reconcile.features import MANNER, claim_features
 
 NEAR = 0.33
 LEAST_VOICES = 3
@@ -41,7 +41,7 @@ def groups_by_meaning(claims: Mapping[str, Claim], voices: Mapping[str, Collecti
     Groups of fewer than `LEAST_VOICES` are left out, and so is what begins as a commonplace does.
     """
     everybody = len({who for of_claim in voices.values() for who in of_claim})
-    vectors = _vectors({id_: claims[id_] for id_ in voices})
+    vectors = _vectors(claims)
     holders: dict[str, set[str]] = defaultdict(set)
     for id_, (words, _) in vectors.items():
         for word in words:
@@ -71,12 +71,13 @@ def is_commonplace(voices: int, everybody: int) -> bool:
 
 
 def _vectors(claims: Mapping[str, Claim]) -> dict[str, tuple[Weights, Weights]]:
-    """Words and runs of letters of each claim, as vectors of length one."""
-    parts = {
-        id_: (words, _runs_of(words))
-        for id_, claim in sorted(claims.items())
-        if claim.wording is not None and (words := _words_of(claim.wording.tokens))
-    }
+    """Words and runs of letters of each claim, as vectors of length one, in the order of the claims' words."""
+    worded = sorted((claim.wording.tokens, id_) for id_, claim in claims.items() if claim.wording is not None)
+    return _vectors_of({id_: words for tokens, id_ in worded if (words := _words_of(tokens))})
+
+
+def _vectors_of(read: Mapping[str, Sequence[str]]) -> dict[str, tuple[Weights, Weights]]:
+    parts = {id_: (words, _runs_of(words)) for id_, words in read.items()}
     counted = [Counter(part for one in parts.values() for part in set(one[side])) for side in (0, 1)]
     return {
         id_: (_weighed(words, counted[0], len(parts)), _weighed(runs, counted[1], len(parts)))
@@ -103,6 +104,30 @@ def _weighed(parts: Sequence[str], held: Mapping[str, int], total: int) -> Weigh
     return {part: weight / length for part, weight in weights.items()}
 
 
+def nearest(text: str, others: Sequence[str]) -> str | None:
+    """The text whose meaning is nearest, where one is near; of equals the first.
+
+    >>> nearest("Please use metric units.", ["Amounts in euros.", "Only metric units for me."])
+    'Only metric units for me.'
+    """
+    read = {str(at): _words_of(claim_features(each).tokens) for at, each in enumerate((text, *others))}
+    vectors = _vectors_of({id_: words for id_, words in read.items() if words})
+    own = vectors.pop("0", None)
+    near = {id_: nearness(own, vector) for id_, vector in vectors.items()} if own else {}
+    best = max(near, key=lambda id_: near[id_], default=None)
+    return others[int(best) - 1] if best is not None and near[best] >= NEAR else None
+
+
+def means_the_same(text: str, others: Iterable[str]) -> bool:
+    """Whether one of the texts means the same: in near words, with equal values, negated alike."""
+    own = claim_features(text)
+    read = ((each, claim_features(each)) for each in others)
+    return (
+        nearest(text, [each for each, one in read if (one.values, one.negative) == (own.values, own.negative)])
+        is not None
+    )
+
+
 def nearness(one: tuple[Weights, Weights], other: tuple[Weights, Weights]) -> float:
     """How near two claims are, 0 to 1."""
     return (_cosine(one[0], other[0]) + _cosine(one[1], other[1])) / 2
@@ -114,7 +139,8 @@ def _cosine(one: Weights, other: Weights) -> float:
 
 
 def _chained(vectors: Mapping[str, tuple[Weights, Weights]]) -> Iterator[list[str]]:
-    """Claims that hang together, or stand alone, by words that few hold."""
+    """Claims that hang together, or stand alone, by words that few hold; in the order of `vectors`."""
+    place = {id_: at for at, id_ in enumerate(vectors)}
     holders: dict[str, list[str]] = defaultdict(list)
     for id_, (words, _) in vectors.items():
         for word in words:
@@ -137,9 +163,9 @@ def _chained(vectors: Mapping[str, tuple[Weights, Weights]]) -> Iterator[list[st
             chain.append(here := waiting.pop())
             fresh = pairs[here] - seen
             seen |= fresh
-            waiting += sorted(fresh)
+            waiting += fresh
         if len(chain) <= MAX_GROUP:
-            yield sorted(chain)
+            yield sorted(chain, key=place.__getitem__)
 
 
 def _linked(ids: Sequence[str], vectors: Mapping[str, tuple[Weights, Weights]]) -> list[list[str]]:

@@ -1,6 +1,7 @@
 """What the observations of a ledger make: claims that are one, and the draft of each. All is worked out anew.
 
-A component is a connected set of claims under `claims.relation`, labelled by its least id. A component is drafted from
+A component is a set of claims that say the same of one thing, or that several people mean alike, labelled by its least
+id. A component is drafted from
 all of its observations. So all here depends on the set of observations alone, whatever came in which order. Claims are
 held in memory at once, observations pass a page at a time.
 
@@ -9,14 +10,14 @@ A session that was shown a record lends it no support, nor anything that may rep
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, permutations
 from math import inf
 
-from ..harvest.people.own_words import OWN_WORDS_EXTRACTOR
+from ..harvest.people.own_words import OWN_WORDS
 from ..observations.observation import KINDS
-from ..reconcile.claims import Claim, DisjointSets, ObservationBrief, is_paraphrase, relation
+from ..reconcile.claims import Claim, DisjointSets, ObservationBrief, is_paraphrase, is_same_cause
 from ..reconcile.draft import Draft, draw_draft, summarize_draft, supporting
 from .database import BRIEF, LedgerDatabase, claim_in, observations
 from .meanings import groups_by_meaning
@@ -38,14 +39,11 @@ class Reconciliation:
         """Reconcile all observations of a ledger."""
         self._db = database
         self._claims: dict[str, Claim] = {}
-        buckets: dict[int, list[str]] = defaultdict(list)
         # of a claim's observations the one with the least id says it, in whatever order they came
-        query = "SELECT claim, min(id), bands, says FROM seen GROUP BY claim ORDER BY claim"
-        for id_, _, own, says in database.rows(query):
+        query = "SELECT claim, min(id), says FROM seen GROUP BY claim ORDER BY claim"
+        for id_, _, says in database.rows(query):
             self._claims[id_] = claim_in(id_, says)
-            for band in json.loads(own):
-                buckets[band].append(id_)
-        labels, self.opposed = _joined(self._claims, buckets)
+        labels, self.opposed = _joined(self._claims)
         self.labels, self._alike = _grouped(database, self._claims, labels)
         """The component of each claim; those that several people mean alike."""
         self._components: dict[str, list[str]] = defaultdict(list)
@@ -118,38 +116,43 @@ def _grouped(
     query = "SELECT DISTINCT claim, voice, extractor FROM seen WHERE trust IN ('operator', 'user') AND kind IN (…)"
     for claim, voice, extractor in database.among(query, sorted(said)):
         voices[labels[claim]].add(voice)
-        cued |= {labels[claim]} if extractor != OWN_WORDS_EXTRACTOR else set()
+        cued |= {labels[claim]} if not extractor.startswith(f"{OWN_WORDS}/") else set()
     few = {label: who for label, who in voices.items() if len(who) < VOICES or label not in cued}
+    # The longest of equal claims stands for them: the least id would be another one under each tenant's keys.
+    said_as = {id_: claim.wording.tokens for id_, claim in claims.items() if claim.wording and labels[id_] in few}
+    by_length = sorted(said_as, key=lambda id_: (-len(said_as[id_]), said_as[id_]), reverse=True)
+    longest = {labels[id_]: claims[id_] for id_ in by_length}
     joined: dict[str, str] = {}
-    for group in groups_by_meaning(claims, few):
+    for group in groups_by_meaning(longest, few):
         joined |= dict.fromkeys(group, group[0])
-    found = {id_: joined.get(label, label) for id_, label in labels.items()}
-    return found, frozenset(joined.values())
+    return {id_: joined.get(label, label) for id_, label in labels.items()}, frozenset(joined.values())
 
 
-def _joined(
-    claims: Mapping[str, Claim], buckets: Mapping[int, Sequence[str]]
-) -> tuple[dict[str, str], dict[str, set[str]]]:
-    """The component of each claim, and the components that oppose each other; what shares a bucket is compared."""
+def _joined(claims: Mapping[str, Claim]) -> tuple[dict[str, str], dict[str, set[str]]]:
+    """The component of each claim, and the components that oppose each other."""
     union = DisjointSets()
-    against: set[tuple[str, str]] = set()
-    for one, other in sorted({pair for bucket in buckets.values() for pair in _pairs(bucket)}):
-        if union.find(one) == union.find(other):
-            continue  # of one polarity, as all of a component are
-        match relation(claims[one], claims[other]):
-            case "same":
-                union.join(one, other)
-            case "opposes":
-                against.add((one, other))
+    things: dict[tuple[str | None, ...], list[Claim]] = defaultdict(list)
+    causes: dict[tuple[str | None, ...], list[Claim]] = defaultdict(list)
+    for claim in claims.values():
+        if claim.thing is not None:
+            things[claim.thing].append(claim)
+        elif claim.family == "tool_fix":
+            causes[claim.tool, claim.subject, claim.attribute].append(claim)
+    for same in causes.values():
+        for one, other in combinations(same, 2):
+            if union.find(one.id) != union.find(other.id) and is_same_cause(one, other):
+                union.join(one.id, other.id)
+    firsts: list[dict[tuple[str, str], Claim]] = []
+    for said in things.values():
+        firsts.append({})
+        for claim in said:
+            union.join(firsts[-1].setdefault((claim.family, claim.polarity), claim).id, claim.id)
     opposed: dict[str, set[str]] = defaultdict(set)
-    for one, other in against:
-        opposed[union.find(one)].add(union.find(other))
-        opposed[union.find(other)].add(union.find(one))
+    for first in firsts:
+        for one, other in permutations(first.values(), 2):
+            if one.polarity != other.polarity:
+                opposed[union.find(one.id)].add(union.find(other.id))
     return {id_: union.find(id_) for id_ in claims}, dict(opposed)
-
-
-def _pairs(bucket: Sequence[str]) -> Iterator[tuple[str, str]]:
-    return ((one, other) for at, one in enumerate(bucket) for other in bucket[at + 1 :] if one != other)
 
 
 def _voices(members: Members, *, is_alike: bool) -> float:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from .chain import Night
+if TYPE_CHECKING:
+    from .chain import Night
 
 READING = ("harvested", "absorbed")
 KNOWING = ("reconciled", "admitted", "fitted")
@@ -61,11 +63,6 @@ def _nothing(stage: str, due: int, before: Sequence[Mapping[str, int]]) -> Itera
 
 def _readable(counts: Mapping[str, int]) -> int:
     return counts.get(READABLE, counts.get("due", 0))
-
-
-def alerts_of(nights: Sequence[Night]) -> list[tuple[str, ...]]:
-    """The alerts of each of these nights, oldest first, by those before it."""
-    return [alerts(night.counts, nights[:at]) for at, night in enumerate(nights)]
 
 
 def dated_counts(dated: Mapping[str, int]) -> dict[str, int]:

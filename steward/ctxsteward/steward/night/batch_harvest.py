@@ -11,12 +11,11 @@ Source: the layered-envelope design (replay); the state design (input at every b
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from queue import Empty, SimpleQueue
 
 from ctxsteward.schemas import Erased
 from ctxsteward.store.crypto.keyring import AddressKey
@@ -32,13 +31,14 @@ from ..harvest.batches import (
     WithdrawnTranscript,
 )
 from ..harvest.harvester import EXTRACTOR, harvest, is_own_words, lasting
-from ..harvest.usage import ActiveRecords, UseTally, WatchedRecord, merge_tallies, tally
+from ..harvest.usage import UseTally, WatchedRecord, tally
 from ..ingest.items import LoadedItem, QuarantinedItem, SkippedItem, SourceItem
 from ..ingest.pipeline import IngestSettings, ingest, load
 from ..ingest.sources import TranscriptSource
 from ..ingest.worker_pool import Isolation, quarantined, reason_of
 from ..observations.observation import Observation
 from ..observations.transcript import Dated, ReplayedTranscript
+from .report import HITS
 
 Watch = Callable[[Collection[str]], Iterable[WatchedRecord]]
 """What is known of the records with these ids."""
@@ -75,7 +75,7 @@ class HarvestWorker:
 
     key: AddressKey
     settings: IngestSettings = field(default_factory=IngestSettings)
-    active: ActiveRecords = field(default_factory=ActiveRecords)
+    active: tuple[WatchedRecord, ...] = ()
     """Records in force: how far they foresaw what is read now is counted."""
 
     @property
@@ -102,8 +102,9 @@ class HarvestWorker:
             artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key)
             counted = tally(
                 replayed,
-                self.active.beside(loaded.watched),
+                self.active,
                 [one for one in observations if not is_own_words(one)],
+                loaded.watched,
             )
         except Exception as error:
             return quarantined(loaded, *reason_of(error))
@@ -134,160 +135,105 @@ def _arm(replayed: ReplayedTranscript, observations: Sequence[Observation], coun
     }
 
 
-class WorkerPools:
-    """Worker pools that threads borrow, one each at a time; close them at the end."""
-
-    def __init__(self, isolate: Callable[[], Isolation[HarvestResult]]) -> None:
-        """`isolate` makes a pool that runs a `HarvestWorker`."""
-        self._isolate = isolate
-        self._idle: SimpleQueue[Isolation[HarvestResult]] = SimpleQueue()
-
-    @contextmanager
-    def borrowed(self) -> Iterator[Isolation[HarvestResult]]:
-        """A pool that nobody else uses meanwhile."""
-        try:
-            pool = self._idle.get_nowait()
-        except Empty:
-            pool = self._isolate()
-        try:
-            yield pool
-        finally:
-            self._idle.put(pool)
-
-    def close(self) -> None:
-        """End all worker processes that are not borrowed."""
-        with ExitStack() as stack, suppress(Empty):
-            while True:
-                stack.callback(self._idle.get_nowait().close)
-
-
 def harvest_batch(
     batch: Batch,
     *,
     sources: Mapping[str, TranscriptSource],
     artifacts: ArtifactStore,
     records: BatchRecords,
-    pools: WorkerPools,
+    isolate: Callable[[], Isolation[HarvestResult]],
     watch: Watch = lambda ids: (),
 ) -> BatchResult:
     """Harvest a batch, or find that another worker has; safe with threads.
 
-    `sources` are by URI; `watch` looks up records by id.
+    Args:
+        sources: by URI.
+        isolate: makes a pool that runs a `HarvestWorker`.
+        watch: looks up records by id.
     """
     finished = records.find(batch.address)
     if finished is not None:
         return finished
 
-    def watched(loaded: LoadedItem) -> LoadedItem:
-        return replace(loaded, watched=tuple(watch(loaded.shown))) if loaded.shown else loaded
+    def put(artifact: Artifact) -> str | None:
+        with suppress(Erased):  # somebody in it was forgotten
+            return artifacts.put(artifact)
+        return None
 
-    with pools.borrowed() as pool, ThreadPoolExecutor(WRITERS, thread_name_prefix="ctxsteward keep") as writers:
-        totals = _BatchTotals(artifacts, records, writers)
-        for source in sorted({item.source for item in batch.items}):
-            items = {item.name: item for item in batch.items if item.source == source}
-            for item, result in pool.run(map(watched, totals.loaded(sources[source], items))):
-                totals.add((result,) if isinstance(result, QuarantinedItem) else result, items[item.name])
-        finished = totals.result(batch)
-    return records.write(finished)
-
-
-class _BatchTotals:
-    """What a batch gave, added up."""
-
-    def __init__(self, artifacts: ArtifactStore, records: BatchRecords, writers: ThreadPoolExecutor) -> None:
-        self._artifacts, self._records, self._writers = artifacts, records, writers
-        self._under_way: deque[Future[str | None]] = deque()
-        self._addresses: set[str] = set()
-        self._refused: list[RefusedTranscript] = []
-        self._skipped: Counter[str] = Counter()
-        self._transcripts = 0
-        self._tally = UseTally()
-        self._gone: list[WithdrawnTranscript] = []
-        self._uses: list[SessionUse] = []
-        self._dated: Counter[str] = Counter()
-
-    def loaded(self, source: TranscriptSource, items: Mapping[str, SourceItem]) -> Iterator[LoadedItem]:
-        """Items that could be read; the others are added at once."""
-        for name, item in items.items():
-            outcome = load(source, name, item.version)
-            if isinstance(outcome, LoadedItem):
-                yield outcome
-            else:
-                self.add((outcome,), item)
-
-    def add(self, outcomes: HarvestResult, item: SourceItem) -> None:
-        for outcome in outcomes:
+    refused, gone, uses = list[RefusedTranscript](), list[WithdrawnTranscript](), list[SessionUse]()
+    skipped, hits, dated = Counter[str](), Counter[str](), Counter[str]()
+    kept: list[Future[str | None]] = []
+    with closing(isolate()) as pool, ThreadPoolExecutor(WRITERS, thread_name_prefix="ctxsteward keep") as writers:
+        for item, outcome in _outcomes(batch, sources, pool, watch):
             match outcome:
                 case HarvestedTranscript():
-                    self._add_harvested(outcome, item)
+                    dated[outcome.dated] += 1
+                    counted = outcome.tally
+                    hits.update(counted.total._asdict(), events=counted.events, anticipated=counted.anticipated)
+                    if counted.hits or outcome.version is not None:
+                        uses.append(_use(item, outcome, records))
+                    kept += (
+                        writers.submit(put, replace(artifact, revision=item.revision)) for artifact in outcome.artifacts
+                    )
                 case QuarantinedItem():
-                    self._refused.append(RefusedTranscript(outcome.reason, self._records.address(item)))
+                    refused.append(RefusedTranscript(outcome.reason, records.address(item)))
                 case SkippedItem():
-                    self._skipped[outcome.reason] += 1
+                    skipped[outcome.reason] += 1
                     if outcome.reason == "deleted":
-                        session = self._records.session(outcome.session) if outcome.session else None
-                        self._gone.append(WithdrawnTranscript(self._records.address(item), session))
-
-    def _add_harvested(self, transcript: HarvestedTranscript, item: SourceItem) -> None:
-        self._transcripts += 1
-        self._dated[transcript.dated] += 1
-        self._tally = merge_tallies((self._tally, transcript.tally))
-        if transcript.tally.hits or transcript.version is not None:
-            reading = self._records.reading(item, transcript.session)
-            subjects = self._records.subjects(transcript.session, transcript.principals)
-            use = SessionUse(
-                reading,
-                item.revision,
-                transcript.tally.fates,
-                subjects,
-                transcript.version,
-                transcript.arm,
-                self._records.voice(transcript.principal),
-            )
-            self._uses.append(use)
-        for artifact in transcript.artifacts:
-            self._under_way.append(self._writers.submit(self._put, replace(artifact, revision=item.revision)))
-        while len(self._under_way) > 4 * WRITERS:
-            self._landed()
-
-    def _put(self, artifact: Artifact) -> str | None:
-        """Its address; None where somebody in it was forgotten."""
-        try:
-            return self._artifacts.put(artifact)
-        except Erased:
-            return None
-
-    def _landed(self) -> None:
-        address = self._under_way.popleft().result()
-        if address is None:
-            self._skipped["deleted"] += 1
-        else:
-            self._addresses.add(address)
-
-    def result(self, batch: Batch) -> BatchResult:
-        while self._under_way:
-            self._landed()
-        return BatchResult(
+                        session = records.session(outcome.session) if outcome.session else None
+                        gone.append(WithdrawnTranscript(records.address(item), session))
+    addresses = [future.result() for future in kept]
+    skipped.update({"deleted": addresses.count(None)} if None in addresses else {})
+    return records.write(
+        BatchResult(
             address=batch.address,
-            artifacts=tuple(sorted(self._addresses)),
-            transcripts=self._transcripts,
-            skipped=self._skipped,
-            quarantined=tuple(sorted(self._refused)),
-            gone=tuple(sorted(self._gone, key=repr)),
-            hits=_counts(self._tally),
-            uses=tuple(sorted(self._uses, key=repr)),
-            dated=self._dated,
+            artifacts=tuple(sorted(set(filter(None, addresses)))),
+            transcripts=dated.total(),
+            skipped=skipped,
+            quarantined=tuple(sorted(refused)),
+            gone=tuple(sorted(gone, key=repr)),
+            hits={name: hits[name] for name in HITS},
+            uses=tuple(sorted(uses, key=repr)),
+            dated=dated,
         )
+    )
 
 
-def _counts(tally: UseTally) -> dict[str, int]:
-    total = tally.total
-    return {
-        "events": tally.events,
-        "anticipated": tally.anticipated,
-        "shown": total.shown,
-        "judged": total.judged,
-        "fired": total.fired,
-        "complied": total.complied,
-        "contradicted": total.contradicted,
-    }
+def _outcomes(
+    batch: Batch, sources: Mapping[str, TranscriptSource], pool: Isolation[HarvestResult], watch: Watch
+) -> Iterator[tuple[SourceItem, HarvestedTranscript | SkippedItem | QuarantinedItem]]:
+    """What became of each transcript of a batch, with its item."""
+    for source in sorted({item.source for item in batch.items}):
+        items = {item.name: item for item in batch.items if item.source == source}
+        unread: list[tuple[SourceItem, SkippedItem | QuarantinedItem]] = []
+        for item, result in pool.run(_loaded(sources[source], items.values(), watch, unread)):
+            for outcome in (result,) if isinstance(result, QuarantinedItem) else result:
+                yield items[item.name], outcome
+        yield from unread
+
+
+def _loaded(
+    source: TranscriptSource,
+    items: Iterable[SourceItem],
+    watch: Watch,
+    unread: list[tuple[SourceItem, SkippedItem | QuarantinedItem]],
+) -> Iterator[LoadedItem]:
+    """Items that could be read; the others are put into `unread`."""
+    for item in items:
+        outcome = load(source, item.name, item.version)
+        if isinstance(outcome, LoadedItem):
+            yield replace(outcome, watched=tuple(watch(outcome.shown)) if outcome.shown else ())
+        else:
+            unread.append((item, outcome))
+
+
+def _use(item: SourceItem, transcript: HarvestedTranscript, records: BatchRecords) -> SessionUse:
+    return SessionUse(
+        records.reading(item, transcript.session),
+        item.revision,
+        transcript.tally.fates,
+        records.subjects(transcript.session, transcript.principals),
+        transcript.version,
+        transcript.arm,
+        records.voice(transcript.principal),
+    )

@@ -29,7 +29,8 @@ from ctxsteward.store.crypto.hash_chain import Link
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.names import numbered, steward_folder
 
-from .report import rates_of
+from .alerts import ALERT_NIGHTS, alerts
+from .report import HITS, STAGES, CheckVerdict, NightReport
 
 VERSION = 1
 
@@ -86,11 +87,25 @@ class Night:
         again = self.outcome in ("unchanged", other.outcome)
         return again and all(getattr(self, name) == getattr(other, name) for name in same)
 
-    def summary(self, alerts: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The night as JSON for people: without addresses, with the rates of use and these alerts."""
-        names = ("number", "night", "run", "outcome", "version", "final", "counts", "quarantined", "drift", "gate")
-        shown = {name: getattr(self, name) for name in names}
-        return shown | {"rates": rates_of(self.counts), "alerts": list(alerts)}
+    def report(self, tenant: str, profile: str, alerts: tuple[str, ...]) -> NightReport:
+        """What the link tells of the night: numbers and codes, no name and no words of anybody."""
+        return NightReport(
+            tenant=tenant,
+            profile=profile,
+            night=self.night,
+            run=self.run,
+            number=self.number,
+            outcome=self.outcome,
+            version=self.version,
+            final=self.final,
+            stages={stage: self.counts[stage] for stage in STAGES if stage in self.counts},
+            hits={name: count for name, count in self.counts.items() if name in HITS},
+            refused=dict(self.quarantined),
+            statuses=dict(self.statuses),
+            alerts=alerts,
+            drift=CheckVerdict(level=self.drift, ok=self.drift != "BLOCK") if self.drift else None,
+            gate=CheckVerdict(level=self.gate, ok=self.gate != "failed") if self.gate else None,
+        )
 
 
 def moment_of(date: str) -> str:
@@ -105,6 +120,7 @@ class NightChain:
         self.folder: str = steward_folder(tenant, profile, "nights")
         self._chain = store.chain(self.folder, tenant=tenant)
         self._key = store.keys.address_key(tenant)
+        self._tenant, self._profile = tenant, profile
 
     def head(self) -> Night | None:
         """The newest night; None where there was none yet."""
@@ -115,6 +131,15 @@ class NightChain:
         """All nights, oldest first; with a limit, the newest of them."""
         start = 1 if limit is None else max(1, self._chain.last_number() - limit + 1)
         return map(self._night, self._chain.links(start))
+
+    def reports(self, limit: int) -> list[NightReport]:
+        """The newest nights, oldest first, each with its alerts, judged by those before it."""
+        nights = list(self.history(limit + ALERT_NIGHTS))
+        told = (
+            night.report(self._tenant, self._profile, alerts(night.counts, nights[:at]))
+            for at, night in enumerate(nights)
+        )
+        return list(told)[-limit:]
 
     def append(self, parent: Night | None, night: Night, *, epoch: int) -> Night:
         """Write a finished night after `parent`; the same night again after the same parent is found, not repeated."""

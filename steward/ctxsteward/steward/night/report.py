@@ -1,23 +1,22 @@
 """The report of a night: how many were left after each stage, what was refused, what changed and why.
 
-`run` makes it. The command line adds what it tells people besides: new and held records, and the changelog entry. From
-this one value come the terminal's output, JSON, the page, the digest's week, Markdown and the metrics. Unlike the
-night's link in the chain (`chain`) it may name transcripts, and it holds what the night has cost; nothing stores it.
+The decisions of a night begin it, `run` completes it, and `chain.NightChain.reports` reads it back without names. The
+command line adds new and held records, and the changelog entry. From this one value come the terminal's output, JSON,
+the status, the page, Markdown and the metrics.
 
 Source: the layered-envelope design (yields; counts after every stage).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, computed_field, model_validator
 
 from ctxsteward.schemas.findings import Finding
+from ctxsteward.schemas.profile_changes import ChangelogEntry
 from ctxsteward.schemas.recommendation import Count, MetaRecommendation
-from ctxsteward.store.profiles.versions import ChangeSummary
 
 EXIT_FINE, EXIT_FOUND, EXIT_BLOCKED, EXIT_ROLLED_BACK = 0, 1, 3, 4
 
@@ -25,6 +24,13 @@ SCHEMA_REASONS = ("invalid", "bad_metadata")
 NightOutcome = Literal["unchanged", "promoted", "canary", "held", "rejected", "rolled_back", "busy"]
 """As `chain.Outcome`; rolled_back: a canary failed and the version before is in force again. busy: another night is
 under way, and this one did nothing."""
+
+STAGES = ("due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "promoted")
+"""Stages whose yield is counted."""
+HITS = ("events", "anticipated", "shown", "judged", "fired", "complied", "contradicted")
+"""Counts of the use that was made of records."""
+CHECKS = {"gate": "evals"}
+"""What a check is called in reports for people, where that is not its field's name."""
 
 
 def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
@@ -45,15 +51,6 @@ class ReportValue(BaseModel):
     """Base of what is reported of nights: frozen, and an unknown field is refused."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-class StageYield(ReportValue):
-    """What one stage left."""
-
-    stage: str
-    count: Count
-    share: float | None = None
-    """Its count over that of the stage before; None: that left nothing, or counts something else."""
 
 
 class QuarantinedTranscript(ReportValue):
@@ -79,8 +76,8 @@ class NightReport(ReportValue):
     @model_validator(mode="before")
     @classmethod
     def _read_earlier(cls, values: Any) -> Any:
-        # Earlier versions counted observation logs and a model's wordings here.
-        gone = ("observing", "wording", "tokens")
+        # Earlier versions counted observation logs and a model's wordings here; `rates` follow from `hits`.
+        gone = ("observing", "wording", "tokens", "rates")
         return {k: v for k, v in values.items() if k not in gone} if isinstance(values, dict) else values
 
     schema_version: Literal[1] = 1
@@ -95,10 +92,14 @@ class NightReport(ReportValue):
     outcome: NightOutcome
     version: StrictInt | None = None
     """In force when it ended."""
-    stages: tuple[StageYield, ...] = ()
+    stages: dict[str, Count] = {}
+    """What each stage left, in order."""
     skipped: dict[str, Count] = {}
     """Transcripts that were not the steward's to read, by reason."""
+    refused: dict[str, Count] = {}
+    """Transcripts in quarantine, by reason."""
     quarantined: tuple[QuarantinedTranscript, ...] = ()
+    """Their names."""
     statuses: dict[str, Count] = {}
     """Records by status."""
     refused_records: Count = 0
@@ -113,6 +114,8 @@ class NightReport(ReportValue):
     changes: tuple[str, ...] = ()
     waiting: Count = 0
     """Things that wait for a person."""
+    drafted: Count = 0
+    """Changes of the profile that are drafted for a person (`release.drafts`), where somebody counted them."""
     hits: dict[str, Count] = {}
     dated: dict[str, Count] = {}
     """Transcripts that were read, by where their times are from (`transcript.Dated`)."""
@@ -129,15 +132,25 @@ class NightReport(ReportValue):
     """Records that are not used; their `reasons` say why."""
     quotes: Annotated[dict[str, tuple[str | None, ...]], Field(exclude=True)] = {}
     """Words of the evidence of new and held records, by id, in the order of `evidence`; None: they were forgotten."""
-    landed: Annotated[ChangeSummary | None, Field(exclude=True)] = None
-    """What the version that came into force says of its commit."""
+    landed: Annotated[ChangelogEntry | None, Field(exclude=True)] = None
+    """The changelog entry of the version that came into force."""
     findings: Annotated[tuple[Finding, ...], Field(exclude=True)] = ()
     """About the profile file that the night was begun with."""
+    supports: Annotated[tuple[Mapping[str, str], ...], Field(exclude=True)] = ()
+    """Where it is kept what stands behind records in force and in the challenger (`steward.erasure`)."""
 
-    def count(self, stage: str) -> int:
-        """What this stage left; 0 where it did not run."""
-        return next((left.count for left in self.stages if left.stage == stage), 0)
+    @property
+    def has_landed(self) -> bool:
+        """Whether the night brought something into force."""
+        return self.outcome in ("promoted", "canary")
 
+    @property
+    def checks(self) -> dict[str, CheckVerdict]:
+        """The checks that were made, by name, in order."""
+        made = (("drift", self.drift), ("gate", self.gate), ("canary", self.canary))
+        return {name: check for name, check in made if check is not None}
+
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def rates(self) -> dict[str, float]:
         """anticipated: of all events. used: of records shown. obeyed: of those that fired. Only what can be judged."""
@@ -147,7 +160,7 @@ class NightReport(ReportValue):
     def violations(self) -> dict[str, int]:
         """Transcripts and records that were refused by schema."""
         refused = {
-            "transcript": sum(transcript.reason in SCHEMA_REASONS for transcript in self.quarantined),
+            "transcript": sum(self.refused.get(reason, 0) for reason in SCHEMA_REASONS),
             "record": self.refused_records,
         }
         return {what: number for what, number in refused.items() if number}
@@ -156,8 +169,7 @@ class NightReport(ReportValue):
     def failure(self) -> str | None:
         """Failure reason safe to log, or None if the night succeeded."""
         if self.outcome == "rejected":
-            checks = (("drift", self.drift), ("evals", self.gate))
-            stopped = [name for name, check in checks if check is not None and not check.ok]
+            stopped = [CHECKS.get(name, name) for name, check in self.checks.items() if not check.ok]
             return f"rejected by {' and '.join(stopped) or 'a person'}: version {self.version or 'none'} stays in force"
         if self.outcome == "rolled_back":
             return f"the canary failed: version {self.version} says what was in force before"
@@ -165,17 +177,15 @@ class NightReport(ReportValue):
             return "; ".join(("another night is under way", *self.alerts))
         if self.failed_batches:
             return f"{self.failed_batches:,} batches failed; their transcripts stay due"
-        if self.quarantined and not self.count("harvested"):
-            return f"all {len(self.quarantined):,} transcripts that were due were refused"
+        if self.refused and not self.stages.get("harvested"):
+            return f"all {sum(self.refused.values()):,} transcripts that were due were refused"
         return None
 
     def numbers(self) -> NightReport:
         """The report without whatever quotes somebody or names a transcript: others than the store may keep it."""
-        checks = {name: getattr(self, name) for name in ("drift", "gate", "canary")}
-        bare = {name: check and check.model_copy(update={"why": ()}) for name, check in checks.items()}
-        nameless = tuple(transcript.model_copy(update={"source": "", "name": ""}) for transcript in self.quarantined)
-        quoting: dict[str, Any] = {"changes": (), "new": (), "held": (), "quotes": {}, "landed": None, "findings": ()}
-        return self.model_copy(update={**quoting, "quarantined": nameless, **bare})
+        bare = {name: check.model_copy(update={"why": ()}) for name, check in self.checks.items()}
+        names = ("changes", "quarantined", "new", "held", "quotes", "landed", "findings")
+        return self.model_copy(update={**{name: type(self).model_fields[name].default for name in names}, **bare})
 
     def markdown(self) -> str:
         """Numbers and codes as a page that others may keep: no text of a transcript, no name of one."""
@@ -187,14 +197,13 @@ class NightReport(ReportValue):
             lines += [
                 "| stage | left |",
                 "|---|---:|",
-                *(f"| {one.stage} | {one.count:,} |" for one in self.stages),
+                *(f"| {stage} | {count:,} |" for stage, count in self.stages.items()),
                 "",
             ]
-        for name, check in (("drift", self.drift), ("evals", self.gate), ("canary", self.canary)):
-            lines += [f"- {name}: {check.level}{'' if check.ok else ', which stopped it'}"] if check else []
-        refused = Counter(one.reason for one in self.quarantined)
+        for name, check in self.checks.items():
+            lines += [f"- {CHECKS.get(name, name)}: {check.level}{'' if check.ok else ', which stopped it'}"]
         counted = (
-            ("refused", refused),
+            ("refused", self.refused),
             ("left out", self.skipped),
             ("records", self.statuses),
             ("times from", self.dated),
@@ -212,5 +221,5 @@ class NightReport(ReportValue):
             return EXIT_ROLLED_BACK
         if self.outcome in ("held", "rejected", "busy"):
             return EXIT_BLOCKED
-        all_refused = bool(self.quarantined) and not self.count("harvested") and not self.dry_run
+        all_refused = bool(self.refused) and not self.stages.get("harvested") and not self.dry_run
         return EXIT_FOUND if self.failed_batches or all_refused else EXIT_FINE

@@ -1,13 +1,12 @@
 """One night, top to bottom: every stage once, in order, around one lease.
 
-    lease → due → batches (ingest, harvest, artifact) → absorb → reconcile → admit → fit → stage → drift → gate
-          → promote → link in the chain of nights → canary → report
+    lease → due → batches (ingest, harvest, artifact) → absorb → reconcile → admit → fit
+          → decide (stage, drift, gate, promote) → link in the chain of nights → canary → report
 
-`setup.open_night` makes an `OpenNight`, and `run_night` runs it. Nothing is decided here but the order. Each stage is a
-callable of the night: a function of its arguments and of what was taken in before. None reads a clock, and another
-callable takes its place, in tests as in production. What is committed depends on what was read and on the night's date,
-not on the clock, on who runs it, on the order of batches or on how often it was killed: a night without a link is
-repeated from the link before, and whatever it had finished is found again by its address.
+`setup.open_night` makes an `OpenNight`, and `run_night` runs it. Nothing is decided here but the order;
+`NightDecisions` is the port of what decides. No stage reads a clock. What is committed depends on what was read and on
+the night's date, not on the clock, on who runs it, on the order of batches or on how often it was killed: a night
+without a link is repeated from the link before, and whatever it had finished is found again by its address.
 
 Raises what its stages raise; whatever they had committed stays and is found again.
 Source: the layered-envelope design (batch loop); the state design (committing governed state).
@@ -21,34 +20,31 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import StoreError
-from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
-from ctxsteward.schemas.profile_changes import DriftReport
+from ctxsteward.schemas.profile import MetaRecord
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.versions import Version, WriterLease
 
 from ..admission import AdmittedRecords
 from ..harvest.batches import (
+    Batch,
     BatchFailure,
     BatchRecords,
     BatchResult,
-    RefusedTranscript,
     Run,
-    WithdrawnTranscript,
     batched,
 )
 from ..ingest.items import SourceItem
 from ..settings import NightSettings
 from .alerts import ALERT_NIGHTS, READABLE, alerts, dated_counts
 from .chain import Night, NightChain, Outcome
-from .report import CheckVerdict, NightReport, QuarantinedTranscript, StageYield
+from .report import CheckVerdict, NightReport, QuarantinedTranscript
 
 if TYPE_CHECKING:
-    from ..gate.port import GateReport
     from ..ledger.facade import Ledger
 
 Marks = Mapping[str, Any]
@@ -59,28 +55,6 @@ MarksWithout = Callable[[Collection[SourceItem]], Marks]
 
 FittedSlice = tuple[MetaRecord, ...]
 """The meta slice as the steward would write it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromotionResult:
-    """What became of the challenger."""
-
-    outcome: Outcome
-    version: int | None
-    """In force now; None: none was ever committed."""
-    final: str
-    """Address of the text in force; the same for the same text, whatever its version."""
-    changes: tuple[str, ...] = ()
-    """What changed and why, a line each; for the report alone."""
-    waiting: int = 0
-    """Things that wait for a person."""
-    supports: tuple[Mapping[str, str], ...] = ()
-    """Where it is kept what stands behind records in force and in the challenger (`steward.erasure`)."""
-
-    @property
-    def is_new(self) -> bool:
-        """Whether something came into force."""
-        return self.outcome in ("promoted", "canary")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +81,25 @@ class CommitContext:
 
 Tell = Callable[[str], object]
 """Called with the name of each boundary as the night passes it; tests kill a night there."""
+
+
+class NightDecisions(Protocol):
+    """Decides what comes into force."""
+
+    def admit(self, date: str, run: str) -> AdmittedRecords:
+        """Records as the gates see them on the date of the night."""
+
+    def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
+        """The records that everybody is shown."""
+
+    def decide(self, admitted: AdmittedRecords, fitted: FittedSlice, writing: CommitContext, tell: Tell) -> NightReport:
+        """Stage the slice, check it and commit it: the report so far, with `final` and `supports`.
+
+        `tell` is called with ``staged``, ``drift``, ``gate`` and ``promoted``.
+        """
+
+    def canary(self, admitted: AdmittedRecords, writing: CommitContext) -> CheckVerdict | None:
+        """Judge the canary that is under way, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,30 +130,13 @@ class OpenNight:
     or, for all of its sessions, None. Returns the digest of all observations, whatever their order, and their count."""
     reconcile: Callable[[], int]
     """Returns how many different claims there are."""
-    admit: Callable[[str, str], AdmittedRecords]
-    """Called with the date of the night and the id of the run."""
-    fit: Callable[[AdmittedRecords, CommitContext], FittedSlice]
-    stage: Callable[[FittedSlice, CommitContext], ProfileDocument | None]
-    """Returns the challenger, or None where it is what is in force."""
-    drift: Callable[[ProfileDocument, CommitContext], DriftReport]
-    gate: Callable[[ProfileDocument, DriftReport, AdmittedRecords], GateReport]
-    promote: Callable[
-        [ProfileDocument | None, DriftReport | None, GateReport | None, AdmittedRecords, FittedSlice, CommitContext],
-        PromotionResult,
-    ]
-    canary: Callable[[AdmittedRecords, CommitContext], CheckVerdict | None]
-    """Returns None where no canary is under way."""
+    decisions: NightDecisions
 
     def address(self, value: list[str]) -> str:
         """Address of a value, under the tenant's key."""
         tenant = self.settings.tenant
         data = json.dumps([self.settings.profile, *value]).encode()
         return address_of(self.store.keys.address_key(tenant), tenant, "night", data)
-
-    def report(self, **fields: Any) -> NightReport:
-        """A report on this night with these fields."""
-        place = {"tenant": self.settings.tenant, "profile": self.settings.profile, "dry_run": self.settings.dry_run}
-        return NightReport.model_validate({"night": self.date} | place | fields)
 
 
 def run_night(night: OpenNight) -> NightReport:
@@ -170,7 +146,15 @@ def run_night(night: OpenNight) -> NightReport:
     taken = lease.take(ttl_seconds, force=holder is not None and night.abandoned(holder.owner))
     if taken is None:
         owner = holder.owner if holder else "somebody"
-        return night.report(outcome="busy", alerts=(f"{owner} holds the lease of profile {night.settings.profile!r}",))
+        settings = night.settings
+        return NightReport(
+            tenant=settings.tenant,
+            profile=settings.profile,
+            dry_run=settings.dry_run,
+            night=night.date,
+            outcome="busy",
+            alerts=(f"{owner} holds the lease of profile {settings.profile!r}",),
+        )
     try:
         with _renewed(lease, ttl_seconds), _rare_collections():
             return _pass_stages(night, taken.epoch)
@@ -185,24 +169,29 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     date = max(night.date, earlier.night) if earlier else night.date
     counts: dict[str, int] = {}
 
-    def passed(stage: str, count: int | None = None) -> None:
-        if count is not None:
-            counts[stage] = count
+    def passed(stage: str, count: int) -> None:
+        counts[stage] = count
         night.tell(stage)
 
     due, marks_without = night.due(earlier.marks if earlier and not settings.full else {})
     passed("due", len(due))
-    read = _read(night, due, f"full {earlier.number if earlier else 0}" if settings.full else "")
-    passed("harvested", read.transcripts)
-    named = {night.records.address(item): item for item in due} if read.gone or read.quarantined else {}
-    artifacts = (artifact for address in sorted(read.addresses) for artifact in night.records.read(address).artifacts)
-    withdrawn = [(named[gone.item], gone.session) for gone in read.gone if gone.item in named]
+    done, failed = _read(night, due, f"full {earlier.number if earlier else 0}" if settings.full else "")
+    unread = frozenset(item for each in failed for item in each.batch.items)
+    refused = [each for batch in done for each in batch.quarantined]
+    gone = [each for batch in done for each in batch.gone]
+    skipped, hits, dated = (_added(getattr(each, name) for each in done) for name in ("skipped", "hits", "dated"))
+    addresses = sorted(batch.address for batch in done)
+    passed("harvested", sum(batch.transcripts for batch in done))
+    named = {night.records.address(item): item for item in due} if gone or refused else {}
+    artifacts = (artifact for address in addresses for artifact in night.records.read(address).artifacts)
+    withdrawn = [(named[each.item], each.session) for each in gone if each.item in named]
     observed, observations = night.absorb(artifacts, withdrawn)
     # What a killed night had absorbed already counts as well.
     passed("absorbed", max(0, observations - (earlier.observations if earlier else 0)))
     run = f"n{date}-{night.address([observed, date])[:12]}"  # the same observations on one date are one run
     passed("reconciled", night.reconcile())
-    admitted = night.admit(date, run)
+    decisions = night.decisions
+    admitted = decisions.admit(date, run)
     passed("admitted", len(admitted.active))
     commit = CommitContext(
         who=settings.who,
@@ -213,141 +202,90 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
         commit_id=night.address([run, admitted.digest])[:32],
         done=earlier is not None and (earlier.run, earlier.records) == (run, admitted.digest),
     )
-    fitted = night.fit(admitted, commit)
+    fitted = decisions.fit(admitted, commit)
     passed("fitted", len(fitted))
-    challenger = night.stage(fitted, commit)
-    passed("staged", int(challenger is not None))
-    drift = night.drift(challenger, commit) if challenger else None
-    passed("drift")
-    gate = night.gate(challenger, drift, admitted) if challenger and drift else None
-    passed("gate")
-    promoted = night.promote(challenger, drift, gate, admitted, fitted, commit)
-    passed("promoted", int(promoted.is_new))
+    report = decisions.decide(admitted, fitted, commit, night.tell)
+    counts |= {"staged": int(report.drift is not None), "promoted": int(report.has_landed)}
+    # Transcripts that were the steward's to read, whatever became of them.
+    readable = counts["harvested"] + len(refused) + len(unread) + skipped.get("empty", 0)
     finished = Night(
         night=date,
         run=run,
-        marks=marks_without(read.unfinished()),
-        batches=tuple(sorted(read.addresses)),
+        marks=marks_without(unread),
+        batches=tuple(addresses),
         ledger=observed,
         observations=observations,
         records=admitted.digest,
         statuses=dict(admitted.statuses),
-        version=promoted.version,
-        outcome=promoted.outcome,
-        final=night.address(["final", observed, promoted.final]),
-        counts=counts | {READABLE: read.readable} | dict(read.hits) | dated_counts(read.dated),
-        quarantined=dict(sorted(Counter(refused.reason for refused in read.quarantined).items())),
-        drift=drift.level if drift else None,
-        gate=_gate_level(gate) if gate else None,
-        supports=promoted.supports,
+        version=report.version,
+        outcome=cast("Outcome", report.outcome),
+        final=night.address(["final", observed, report.final or ""]),
+        counts=counts | {READABLE: readable} | hits | dated_counts(dated),
+        quarantined=dict(sorted(Counter(each.reason for each in refused).items())),
+        drift=report.drift.level if report.drift else None,
+        gate=report.gate.level if report.gate else None,
+        supports=report.supports,
     )
     odd = alerts(finished.counts, list(night.chain.history(ALERT_NIGHTS)))
     is_new = earlier is None or not finished.repeats(earlier)
     number = night.chain.append(earlier, finished, epoch=epoch).number if is_new else None
-    passed("linked")
-    canary = night.canary(admitted, commit)
-    passed("canary")
-    outcome = finished.outcome if is_new or not promoted.is_new else "unchanged"  # it was there already
-    return night.report(
-        night=date,
-        run=run,
-        number=number,
-        version=finished.version,
-        outcome="rolled_back" if canary is not None and canary.level == "rolled_back" else outcome,
-        stages=_yields(counts),
-        skipped=dict(read.skipped),
-        quarantined=tuple(
-            QuarantinedTranscript(source=named[each.item].source, name=named[each.item].name, reason=each.reason)
-            for each in read.quarantined
-            if each.item in named
-        ),
-        statuses=finished.statuses,
-        refused_records=admitted.refused,
-        failed_batches=len(read.failed),
-        found_batches=read.found,
-        drift=CheckVerdict(
-            level=drift.level,
-            ok=drift.level != "BLOCK",
-            why=tuple(f"{finding.level}: {finding.text}" for finding in drift.findings if finding.level != "INFO"),
-        )
-        if drift
-        else None,
-        gate=CheckVerdict(level=_gate_level(gate), ok=gate.passed, why=gate.failed) if gate else None,
-        canary=canary,
-        changes=promoted.changes,
-        waiting=promoted.waiting,
-        hits=dict(read.hits),
-        dated=dict(read.dated),
-        alerts=odd,
-        final=finished.final,
-        cpu_seconds=night.cpu_seconds() - started + read.cpu_seconds,
+    night.tell("linked")
+    canary = decisions.canary(admitted, commit)
+    night.tell("canary")
+    outcome = finished.outcome if is_new or not report.has_landed else "unchanged"  # it was there already
+    of_chain = finished.report(settings.tenant, settings.profile, odd)
+    return of_chain.model_copy(
+        update={
+            "number": number,
+            "outcome": "rolled_back" if canary is not None and canary.level == "rolled_back" else outcome,
+            "dry_run": settings.dry_run,
+            "skipped": skipped,
+            "quarantined": tuple(
+                QuarantinedTranscript(source=named[each.item].source, name=named[each.item].name, reason=each.reason)
+                for each in refused
+                if each.item in named
+            ),
+            "refused_records": admitted.refused,
+            "failed_batches": len(failed),
+            "found_batches": sum(batch.found for batch in done),
+            "drift": report.drift,
+            "gate": report.gate,
+            "canary": canary,
+            "changes": report.changes,
+            "waiting": report.waiting,
+            "dated": dated,
+            "cpu_seconds": night.cpu_seconds() - started + sum(batch.cpu_seconds for batch in done),
+        }
     )
 
 
-def _read(night: OpenNight, due: tuple[SourceItem, ...], salt: str) -> _BatchSums:
-    """Have every batch done that is not done yet; another `salt` has all of them done anew."""
-    sums, todo = _BatchSums(), []
+def _read(night: OpenNight, due: tuple[SourceItem, ...], salt: str) -> tuple[list[BatchResult], list[BatchFailure]]:
+    """Have every batch done that is not done yet; another `salt` has all of them done anew.
+
+    Artifacts and uses of the results are left out: a night reads them again, one batch at a time.
+    """
+    done, todo, failed = list[BatchResult](), list[Batch](), list[BatchFailure]()
     for items in batched(due, night.settings.batch_transcripts):
         batch = night.records.batch(items, salt)
         finished = night.records.find(batch.address)
         if finished is None:
             todo.append(batch)
         else:
-            sums.add(finished)
+            done.append(replace(finished, artifacts=(), uses=()))
     for result in night.harvest(todo):
-        sums.add(result)
-        night.tell("batch")
-    return sums
-
-
-class _BatchSums:
-    """What the batches gave, added up; artifacts are counted, and read again one batch at a time."""
-
-    def __init__(self) -> None:
-        self.addresses: list[str] = []
-        self.transcripts = self.found = 0
-        self.cpu_seconds = 0.0
-        self.skipped: Counter[str] = Counter()
-        self.hits: Counter[str] = Counter()
-        self.dated: Counter[str] = Counter()
-        self.gone: list[WithdrawnTranscript] = []
-        self.quarantined: list[RefusedTranscript] = []
-        self.failed: list[BatchFailure] = []
-
-    def add(self, result: BatchResult | BatchFailure) -> None:
         if isinstance(result, BatchFailure):
-            self.failed.append(result)
-            return
-        self.addresses.append(result.address)
-        self.transcripts += result.transcripts
-        self.found += result.found
-        self.cpu_seconds += result.cpu_seconds
-        self.skipped.update(result.skipped)
-        self.hits.update(result.hits)
-        self.dated.update(result.dated)
-        self.gone += result.gone
-        self.quarantined += result.quarantined
-
-    @property
-    def readable(self) -> int:
-        """Transcripts that were the steward's to read, whatever became of them."""
-        return self.transcripts + len(self.quarantined) + len(self.unfinished()) + self.skipped["empty"]
-
-    def unfinished(self) -> frozenset[SourceItem]:
-        return frozenset(item for failed in self.failed for item in failed.batch.items)
+            failed.append(result)
+        else:
+            done.append(replace(result, artifacts=(), uses=()))
+        night.tell("batch")
+    return done, failed
 
 
-def _gate_level(report: GateReport) -> str:
-    return "passed" if report.passed else "failed"
-
-
-def _yields(counts: Mapping[str, int]) -> tuple[StageYield, ...]:
-    """Each count with its share of the one before."""
-    yields: list[StageYield] = []
-    for stage, count in counts.items():
-        before = yields[-1].count if yields else 0
-        yields.append(StageYield(stage=stage, count=count, share=round(count / before, 4) if before else None))
-    return tuple(yields)
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    added: Counter[str] = Counter()
+    for each in counts:
+        added.update(each)
+    return dict(added)
 
 
 @contextmanager

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ctxsteward.envelope.transcripts.files import formats_with
-from ctxsteward.schemas.recommendation import Trust
+from ctxsteward.schemas.summary import Trust
 
-PEOPLE_FORMATS = formats_with("is_between_people")
-"""Formats whose reader names two human speakers; the second one has the assistant's role."""
 TASK_FORMATS = formats_with("is_task_run")
 """Formats in which an assistant works for the person, whether it called a tool or not."""
 Role = Literal["user", "assistant", "tool", "system"]
@@ -48,8 +46,6 @@ class ReplayedUtterance:
     trust: Trust
     principal: str | None
     """The person behind it (for assistant and tool text, the person the conversation is with), or None if unknown."""
-    speaker: str | None = None
-    """A name that the transcript gives; None where it gives none."""
     ts: str | None = None
     """Its own time, else the best that is known of it (`ReplayedTranscript.dated`)."""
     calls: tuple[ReplayedCall, ...] = ()
@@ -62,14 +58,6 @@ class ReplayedUtterance:
     """Whether the transcript flags a tool result as an error."""
     confirming_fields: tuple[str, ...] = ()
     """Of a tool result: fields whose values may confirm what a person claims, as the operator declares."""
-
-
-class ShownRecord(NamedTuple):
-    """Since when a record was shown."""
-
-    id: str
-    ordinal: int
-    """Ordinal of the first user message that was answered with the record in sight."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +80,6 @@ class ReplayedTranscript:
     """The version of the governed profile that this session was under, where known."""
     shown: frozenset[str] = frozenset()
     """Ids of records that this session was shown: it can lend them no support."""
-    shown_from: tuple[ShownRecord, ...] = ()
-    """Since when, for records that only some turns were shown."""
     succeeded: bool | None = None
     """Whether its transcript says that the task was solved."""
     task: str | None = None
@@ -102,18 +88,11 @@ class ReplayedTranscript:
     """Scorers that failed on it, with their reason, where it was an eval's."""
     is_task_run: bool = False
     """Whether it is a run of the operator's own (an agent's at a task): nobody of the public speaks in it."""
-    redacted: int = 0
-    """Secrets and personal data taken out."""
 
     @property
     def principals(self) -> tuple[str | None, ...]:
         """Who it is with, and everybody who spoke, in their order (`in_order`)."""
         return in_order({self.principal, *(said.principal for said in self.utterances)}, self.session)
-
-    @property
-    def is_between_people(self) -> bool:
-        """Whether both of its speakers are people."""
-        return self.format in PEOPLE_FORMATS
 
     def users(self) -> Iterator[ReplayedUtterance]:
         """What people said."""

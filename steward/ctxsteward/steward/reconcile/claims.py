@@ -4,12 +4,10 @@ An observation makes one claim, which is for everybody who talks to the agent an
 Equal claims of many transcripts have one id: HMAC of kind, slot, polarity and the value (of a slot that holds one) or
 the words.
 
-Correction and preference are one family: "never use emojis" and "no, never use emojis" claim the same. Templates
-(`eval_failure`) are equal or different, never alike; of a `tool_fix` the causes are compared, which are what its error
-says without values: several wordings of one cause are one claim, and two causes of one error code are two.
-
-Which claims are worth comparing is told by `sketches`; two of those are compared by `relation`, and `components` are
-closed under it, in whatever order they were compared.
+Correction and preference are one family: "never use emojis" and "no, never use emojis" claim the same. Claims in other
+words are one where they say the same value of one slot (`Claim.thing`). Templates (`eval_failure`) are equal or
+different; of a `tool_fix` the causes are compared, which are what its error says without values: several wordings of
+one cause are one claim, and two causes of one error code are two (`is_same_cause`).
 
 An `IndexedObservation` is one observation as the ledger holds it: what was claimed, by whom, in which session, with its
 spans. The order of observations is that of their times, then of their messages, then of their words; one without a time
@@ -26,36 +24,27 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ctxsteward.schemas.profile import CLAIM_ID_DIGITS, Polarity, instant
-from ctxsteward.schemas.recommendation import RecommendationKind, Trust
+from ctxsteward.schemas.recommendation import RecommendationKind
+from ctxsteward.schemas.summary import Trust
 from ctxsteward.store.crypto.keyring import AddressKey, address_of, subject_of
 from ctxsteward.store.names import skeleton
 from ctxsteward.store.profiles.version_codec import canonical
 
 from ..artifacts.artifact import Artifact, EvidenceSpan, evidence_spans, observation_fields
-from ..harvest.people.own_words import OWN_WORDS, OWN_WORDS_EXTRACTOR
+from ..harvest.people.claims import FORM
+from ..harvest.people.own_words import OWN_WORDS
 from ..observations.observation import KINDS, Observation, Strength
-from .features import (
-    NEARLY_ALL,
-    ClaimFeatures,
-    akin,
-    alike,
-    cause_features,
-    claim_features,
-    same_words,
-    shares_telling_word,
-    shares_words,
-    value_norm,
-)
+from .features import ClaimFeatures, cause_features, claim_features, shares_telling_word, value_norm
 
 SAME_CAUSE = 0.5
 """Of the words of two errors, those that both have."""
 SAME_CAUSE_AND_FIX = 0.25
 """The same where one thing helped against both."""
 _VAGUE = frozenset(("note", "preference", "other", "likes", OWN_WORDS))
-"""Attributes that say little: wordings must be alike."""
+"""Attributes that say little: two claims of one may be about different things."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +63,14 @@ class Claim:
     """Norm of its value."""
     wording: ClaimFeatures | None
     """None: of a template, which is equal or different."""
+
+    @property
+    def thing(self) -> tuple[str | None, str, str, str | None] | None:
+        """What it speaks of: slot and value; None where its words alone tell."""
+        is_told = self.value is not None or self.attribute in FORM
+        if self.wording is None or self.family == "tool_fix" or self.attribute in _VAGUE or not is_told:
+            return None
+        return (self.tool, self.subject, self.attribute, self.value)
 
     @property
     def group(self) -> str:
@@ -147,22 +144,6 @@ def polarity_of(observation: Observation, wording: ClaimFeatures | None) -> Pola
 
 
 _LEAD = re.compile(r"[^:：]{1,80}(?:: |：)")
-Relation = Literal["same", "opposes"]
-
-
-def relation(one: Claim, other: Claim) -> Relation | None:
-    """How two claims stand to each other; symmetric."""
-    if one.id == other.id:
-        return "same"
-    if (one.tool, one.subject) != (other.tool, other.subject):
-        return None
-    if one.family == "tool_fix":
-        return "same" if one.attribute == other.attribute and _is_same_cause(one, other) else None
-    if not _is_same_thing(one, other):
-        return None
-    if one.polarity != other.polarity:
-        return "opposes" if _is_clear(one, other) else None
-    return "same" if one.family == other.family else None
 
 
 def is_paraphrase(shown: Claim, said: Claim) -> bool:
@@ -177,35 +158,13 @@ def is_paraphrase(shown: Claim, said: Claim) -> bool:
     return shares_telling_word(shown.wording, said.wording)
 
 
-def _is_same_cause(one: Claim, other: Claim) -> bool:
+def is_same_cause(one: Claim, other: Claim) -> bool:
     """Whether two wordings share most of their words, or some where the same helped; one without words is of none."""
     if one.wording is None or other.wording is None:
         return False
     shared, every = one.wording.content & other.wording.content, one.wording.content | other.wording.content
     same_fix = one.value is not None and one.value == other.value
     return len(shared) >= (SAME_CAUSE_AND_FIX if same_fix and shared else SAME_CAUSE) * len(every)
-
-
-def _is_clear(one: Claim, other: Claim) -> bool:
-    """Whether two claims are of one slot by name, or almost in the same words: enough to hold both."""
-    if one.wording is None or other.wording is None:
-        return False
-    if one.attribute == other.attribute and one.attribute not in _VAGUE:
-        return True
-    shared = one.wording.content & other.wording.content
-    return len(shared) > 1 and same_words(one.wording, other.wording) >= NEARLY_ALL
-
-
-def _is_same_thing(one: Claim, other: Claim) -> bool:
-    if one.wording is None or other.wording is None:
-        return False
-    if one.attribute != other.attribute:
-        return not (one.is_single and other.is_single) and alike(one.wording, other.wording)
-    if one.value is not None and other.value is not None:
-        return one.value == other.value and (one.is_single or shares_words(one.wording, other.wording))
-    if one.value is None and other.value is None and one.attribute not in _VAGUE:
-        return akin(one.wording, other.wording)
-    return alike(one.wording, other.wording)
 
 
 T = TypeVar("T", bound=Hashable)
@@ -350,7 +309,7 @@ class ObservationBrief(NamedTuple):
     @property
     def is_own_words(self) -> bool:
         """Whether no cue found it."""
-        return self.extractor == OWN_WORDS_EXTRACTOR
+        return self.extractor.startswith(f"{OWN_WORDS}/")
 
     @property
     def is_told_by_tool(self) -> bool:

@@ -30,10 +30,10 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ctxsteward.schemas.recommendation import MAX_EVIDENCE, TRUST, RecommendationKind, Review, Status
+from ctxsteward.schemas.recommendation import MAX_EVIDENCE, RecommendationKind, Review, Status
+from ctxsteward.schemas.summary import TRUST
 
-from ..harvest.tools.statements import STATEMENT, STATEMENTS_EXTRACTOR, statement
-from ..harvest.tools.tasks import parse_run_key, same_tasks
+from ..harvest.tools.statements import STATEMENT, statement, task_in
 from ..harvest.tools.templates import parse_action, parse_trigger, sentence
 from ..observations.observation import KINDS, Observation
 from .claims import IndexedObservation, ObservationBrief, ObservationTime
@@ -96,7 +96,6 @@ def supporting(
 def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool = False) -> ClaimSupport:
     """What stands behind a claim that these support; `advice`: the words of a fix."""
     shown = [one for one in seen if KINDS[one.kind].gate == "seen"]
-    labels = same_tasks((one.id, parse_run_key(one.run)) for one in shown)  # runs without a task are of one
     said = [one for one in seen if one.is_said]
     worked = [one for one in seen if one.strength == "recovered"]
     return ClaimSupport(
@@ -114,7 +113,7 @@ def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool
         obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
         from_tool=all(one.is_told_by_tool for one in seen),
         alike=alike or all(one.is_own_words for one in seen),
-        tasks=len({labels[one.id] for one in shown}),
+        tasks=len({task_in(one.run) for one in shown}),  # runs without a task are of one
     )
 
 
@@ -204,7 +203,7 @@ def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, alike: b
     ordered = sorted(((one.moment, claim, one) for claim, one in members), key=itemgetter(0))
     seen = [one for _, _, one in ordered]
     summed = _summed(ordered[0][1], seen, _spoken(seen), alike=alike)
-    is_told = seen[0].extractor == STATEMENTS_EXTRACTOR
+    is_told = KINDS[seen[0].kind].gate == "seen"
     return None if is_told and min(summed.backing.tasks, summed.backing.sessions) < QUOTED_PRINCIPALS else summed
 
 

@@ -27,7 +27,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import InputError
@@ -73,24 +73,12 @@ class CanaryArm:
         return ((self.corrections, self.turns), (self.fired - self.obeyed, self.fired))
 
 
-class SignalComparison(NamedTuple):
-    """One signal in both arms."""
-
-    signal: Signal
-    champion: float | None
-    """Rate; None: nothing to judge by."""
-    challenger: float | None
-    p: float
-    """Chance of a difference so bad, or worse, between two equal arms."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryDecision:
     """How the canary goes on."""
 
     kind: Kind
     reasons: tuple[str, ...]
-    tests: tuple[SignalComparison, ...]
 
 
 def decide(
@@ -103,24 +91,26 @@ def decide(
 ) -> CanaryDecision:
     """Keep, extend or roll back, after this many nights."""
     limits = limits or CanaryLimits()
-    tests = _tests(champion, challenger)
-    level = LEVEL / len(tests)
-    worse = [f"{test.signal} is worse (p = {test.p:.3g})" for test in tests if test.p < level]
-    fell = [f"guard {name} fell" for name in failed_guards]
-    if worse or fell:
-        return CanaryDecision(kind="rollback", reasons=(*fell, *worse), tests=tests)
+    worse, unclear = [f"guard {name} fell" for name in failed_guards], list[str]()
+    for signal, (bad, of), (bad_new, of_new) in zip(SIGNALS, champion.bad(), challenger.bad(), strict=True):
+        p = chance(bad, of, bad_new, of_new)
+        if p < LEVEL / len(SIGNALS):
+            worse.append(f"{signal} is worse (p = {p:.3g})")
+        elif of and of_new and bad_new / of_new - bad / of > TOLERANCE:
+            unclear.append(f"{signal} looks worse (p = {p:.3g})")
+    if worse:
+        return CanaryDecision(kind="rollback", reasons=tuple(worse))
     if nights >= limits.max_nights:
         short = challenger.sessions < limits.min_sessions
         why = f"nothing was proved against it in {nights} nights" + (", of few principals" if short else "")
-        return CanaryDecision(kind="keep", reasons=(why,), tests=tests)
+        return CanaryDecision(kind="keep", reasons=(why,))
     if challenger.sessions < limits.min_sessions:
         why = f"{challenger.sessions} of {limits.min_sessions} principals"
-        return CanaryDecision(kind="extend", reasons=(why,), tests=tests)
-    unclear = [f"{test.signal} looks worse (p = {test.p:.3g})" for test in tests if _gap(test) > TOLERANCE]
+        return CanaryDecision(kind="extend", reasons=(why,))
     if unclear:
-        return CanaryDecision(kind="extend", reasons=tuple(unclear), tests=tests)
+        return CanaryDecision(kind="extend", reasons=tuple(unclear))
     why = f"no signal is worse with {challenger.sessions} principals"
-    return CanaryDecision(kind="keep", reasons=(why,), tests=tests)
+    return CanaryDecision(kind="keep", reasons=(why,))
 
 
 def settle(
@@ -151,26 +141,6 @@ def settle(
         )
     approvals.settle_canary(version, decision.kind, decision.reasons, when=when)
     return landed
-
-
-def _tests(champion: CanaryArm, challenger: CanaryArm) -> tuple[SignalComparison, ...]:
-    arms = zip(SIGNALS, champion.bad(), challenger.bad(), strict=True)
-    return tuple(_compared(signal, *old, *new) for signal, old, new in arms)
-
-
-def _compared(signal: Signal, bad: int, all_: int, bad_new: int, all_new: int) -> SignalComparison:
-    rates = [None if not of else part / of for part, of in ((bad, all_), (bad_new, all_new))]
-    if signal == "obeyed_rate":
-        rates = [None if rate is None else 1 - rate for rate in rates]
-    return SignalComparison(signal, rates[0], rates[1], chance(bad, all_, bad_new, all_new))
-
-
-def _gap(test: SignalComparison) -> float:
-    """By how much the challenger's rate is worse."""
-    if test.champion is None or test.challenger is None:
-        return 0.0
-    gap = test.challenger - test.champion
-    return -gap if test.signal == "obeyed_rate" else gap
 
 
 def chance(bad: int, all_: int, bad_new: int, all_new: int) -> float:

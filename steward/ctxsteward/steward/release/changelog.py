@@ -1,19 +1,20 @@
 """CHANGELOG.md of a profile, generated from its chain, in sentences: who committed what, when and why; stable bytes.
 
-Entries of persona, policies, rails and surface go by key, meta records by the first digits of their address: the page
-holds nothing that users said. It reads one link a version and no record. Newest first.
+Entries of persona, policies, rails and surface are quoted, because they are the operator's own text. Meta records go by
+the first digits of their address: the page holds nothing that users said. Newest first.
 
 Raises what `ProfileVersions.told` raises. Source: keepachangelog.com (order and headings).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ctxsteward.schemas.profile_changes import Change
+from ctxsteward.schemas.profile import BLOCKS
+from ctxsteward.schemas.profile_changes import Change, ChangelogEntry
 from ctxsteward.store.profiles.stored_promotion import UNREADABLE
-from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions
+from ctxsteward.store.profiles.versions import ProfileVersions
 
 CHANGE_KINDS = ("added", "changed", "removed", "moved")
 _ADDRESS_DIGITS = 12
@@ -24,13 +25,20 @@ def changelog_text(versions: ProfileVersions) -> str:
     """The whole page, ending in a newline."""
     told = list(versions.told())
     head = [f"# Changelog of profile {markdown_text(versions.name)}", ""]
-    body = [line for each in reversed(told) for line in entry_lines(each)]
+    body = [line for each in reversed(told) for line in entry_lines(each, _texts(versions, each))]
     return "\n".join(head + (body or ["Nothing has been committed yet.", ""])).rstrip("\n") + "\n"
 
 
-def entry_lines(told: ChangeSummary) -> Iterator[str]:
+def _texts(versions: ProfileVersions, entry: ChangelogEntry) -> list[dict[str, str]]:
+    """What entries said before and after a version, by ``block.key``; nothing where none was changed."""
+    numbers = (entry.parent, entry.version) if any(change.key for change in entry.changes) else ()
+    read = (versions.at(number).profile for number in numbers if number)
+    return [{f"{block}.{line.id}": line.text for block in BLOCKS for line in getattr(one, block)} for one in read]
+
+
+def entry_lines(entry: ChangelogEntry, texts: Sequence[Mapping[str, str]] = ()) -> Iterator[str]:
     """The lines of one version: who and why, what changed, who agreed, and where each of it can be looked up."""
-    entry, promotion = told.entry, told.promotion
+    promotion = entry.promotion
     yield f"## Version {entry.version} ({markdown_text(entry.when)})"
     yield ""
     restored = f" It is version {entry.restores} again." if entry.restores is not None else ""
@@ -44,7 +52,9 @@ def entry_lines(told: ChangeSummary) -> Iterator[str]:
             yield f"- {what} that everybody is shown {_was(kind, len(records))}: {', '.join(map(_at, records))}."
         for change in changes:
             if change.key is not None:
-                yield f"- `{change.block}.{change.key}` {_was(kind)}: {_at(change)}."
+                name = f"{change.block}.{change.key}"
+                said = dict.fromkeys(f"“{markdown_text(text[name])}”" for text in texts if name in text)
+                yield f"- `{name}` {_was(kind)}: {', '.join(filter(None, (' → '.join(said), _at(change))))}."
     if not entry.changes:
         yield "- Nothing was changed."
     yield ""

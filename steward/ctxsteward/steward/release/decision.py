@@ -28,17 +28,16 @@ from ..gate.port import EvalGate, GateReport
 from ..gate.settings import configured, with_suites
 from ..gate.suite import HeldOutRequest
 from ..ledger.facade import Ledger
-from ..ledger.records import JudgementContext
 from ..night.chain import NightChain, Outcome, moment_of
-from ..night.report import CheckVerdict
-from ..night.run import CommitContext, FittedSlice, PromotionResult
+from ..night.report import CheckVerdict, NightReport
+from ..night.run import CommitContext, FittedSlice, Tell
 from ..settings import NightSettings
 from .approvals import Approvals
 from .assignment import keeping, running, started
 from .canary import arms_of, decide, settle
 from .promotion import Promotion, assess, promote
-from .record_reviews import reviews_of
-from .slice import MetaSliceBuilder, line_counter
+from .record_reviews import judgement_of
+from .slice import MetaSliceBuilder
 
 Records = tuple[MetaRecommendation, ...]
 
@@ -48,12 +47,7 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
     newest = NightChain(store, settings.tenant, settings.profile).head()
     if newest is None:
         return ()
-    then = moment_of(newest.night)
-    reviews = reviews_of(store, settings, ledger, then)
-    head = store.profiles(settings.profile, tenant=settings.tenant).head()
-    policy = settings.admission.under(head.profile if head else None)
-    now = JudgementContext(now=then, policy=policy, reviews=reviews, counter=line_counter())
-    return ledger.judged(now).active
+    return ledger.judged(judgement_of(store, settings, ledger, moment_of(newest.night))).active
 
 
 class Decisions:
@@ -71,11 +65,7 @@ class Decisions:
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
         """Records as the gates see them on this date: those that are active, and what all of them come to."""
-        now = moment_of(date)
-        reviews = reviews_of(self._store, self._settings, self._ledger, now)
-        head, counter = self._versions.head(), self._slicing.counter
-        policy = self._settings.admission.under(head.profile if head else None)
-        return self._ledger.judged(JudgementContext(now=now, policy=policy, reviews=reviews, counter=counter, run=run))
+        return self._ledger.judged(judgement_of(self._store, self._settings, self._ledger, moment_of(date), run))
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
         """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
@@ -97,7 +87,28 @@ class Decisions:
         """Whether a rollback kept this record out of what was fitted last."""
         return id in self._slicing.left_out
 
-    def stage(self, fitted: FittedSlice, writing: CommitContext) -> ProfileDocument | None:
+    def decide(
+        self, admitted: AdmittedRecords, fitted: FittedSlice, writing: CommitContext, tell: Tell = lambda boundary: None
+    ) -> NightReport:
+        """Stage the slice, check it and commit it, or say what is in the way."""
+        challenger = self._challenger(fitted, writing)
+        tell("staged")
+        drift = self._drift(challenger, writing) if challenger else None
+        tell("drift")
+        gate = self._gate(challenger, drift, admitted) if challenger and drift else None
+        tell("gate")
+        report = self._promote(challenger, drift, gate, admitted, fitted, writing)
+        tell("promoted")
+        if drift is None or gate is None:
+            return report
+        why = tuple(f"{finding.level}: {finding.text}" for finding in drift.findings if finding.level != "INFO")
+        checks = {
+            "drift": CheckVerdict(level=drift.level, ok=drift.level != "BLOCK", why=why),
+            "gate": CheckVerdict(level="passed" if gate.passed else "failed", ok=gate.passed, why=gate.failed),
+        }
+        return report.model_copy(update=checks)
+
+    def _challenger(self, fitted: FittedSlice, writing: CommitContext) -> ProfileDocument | None:
         """The version in force with this slice; None where it says that already."""
         _, before = self._base(writing)
         if before.meta == fitted:
@@ -110,12 +121,12 @@ class Decisions:
         base = writing.base(self._versions.head())
         return base, self._versions.at(base).profile if base else ProfileDocument(name=self._settings.profile)
 
-    def drift(self, challenger: ProfileDocument, writing: CommitContext) -> DriftReport:
+    def _drift(self, challenger: ProfileDocument, writing: CommitContext) -> DriftReport:
         """Compare the challenger with the version in force; a BLOCK stops it."""
         base, limits = writing.base(self._versions.head()), self._settings.drift
         return assess(self._versions, challenger, parent=base, when=writing.when, limits=limits)
 
-    def gate(self, challenger: ProfileDocument, drift: DriftReport, admitted: AdmittedRecords) -> GateReport:
+    def _gate(self, challenger: ProfileDocument, drift: DriftReport, admitted: AdmittedRecords) -> GateReport:
         """Champion and challenger on the same frozen cases."""
         base = drift.champion or 0
         champion = self._versions.at(base).profile if base else None
@@ -133,7 +144,7 @@ class Decisions:
                 event = record.text.partition(": ")[2] or record.slot.attribute.replace("_", " ")
                 yield HeldOutRequest(id=f"failure-{name[:16]}", event=event)
 
-    def promote(
+    def _promote(
         self,
         challenger: ProfileDocument | None,
         drift: DriftReport | None,
@@ -141,7 +152,7 @@ class Decisions:
         admitted: AdmittedRecords,
         fitted: FittedSlice,
         writing: CommitContext,
-    ) -> PromotionResult:
+    ) -> NightReport:
         """Commit the challenger, or say what is in the way; judged by the reports of drift and gate."""
         left_out = tuple(self._why_left_out(admitted))
         if challenger is None or drift is None or gate is None:
@@ -240,8 +251,11 @@ class Decisions:
         fitted: FittedSlice,
         changes: tuple[str, ...] = (),
         waiting: int = 0,
-    ) -> PromotionResult:
-        return PromotionResult(
+    ) -> NightReport:
+        return NightReport(
+            tenant=self._settings.tenant,
+            profile=self._settings.profile,
+            night=admitted.now[:10],
             outcome=outcome,
             version=head.number if head else None,
             final=self._final(head),

@@ -10,7 +10,7 @@ rails, surface, a record of their own) waits for another person; what a night ha
 Nothing is taken on trust: the drift report is made again from the two documents, the gate report must be about them,
 signatures are checked, what was rolled back needs a person, and the commit is a compare-and-swap under the epoch of the
 writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion twice is one version.
-Beside the version stands what it rests on (`PromotionCodec`):
+Beside the version stands what it rests on (`kept_promotion`):
 
     {"schema_version": 1, "level", "touched": [key], "drift": {"blob", "key"}, "gate": {…}, "patch": {…},
      "approvals": [{"who", "when", "link"}], "canary"?: {"share", "champion"}, "taken_back": {change: when}}
@@ -30,13 +30,13 @@ from typing import Any, Literal
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, instant
-from ctxsteward.schemas.profile_changes import DriftLimits, DriftReport
+from ctxsteward.schemas.profile_changes import ChangelogEntry, DriftLimits, DriftReport
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.proposal import by_people, same_text
 from ctxsteward.store.profiles.text import Profile
 from ctxsteward.store.profiles.version_codec import canonical, record_subject
-from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions, Version
+from ctxsteward.store.profiles.versions import ProfileVersions, Version
 
 from ..admission import DAY_SECONDS
 from ..drift.report import CumulativeBase, difference, keyed, report, without_text
@@ -46,55 +46,43 @@ from .approvals import Approval, ApprovalRequest, Approvals, people_needed
 from .rollbacks import STATED, RolledBackChanges, content, taken_back
 
 
-class PromotionCodec:
-    """Writes what a promotion rests on, beside its version and in the vault."""
+def kept_promotion(
+    store: Store,
+    versions: ProfileVersions,
+    champion: ProfileDocument | None,
+    challenger: ProfileDocument,
+    drift: DriftReport,
+    gate: GateReport,
+    agreed: tuple[Approval, ...],
+    canary: Mapping[str, Any] | None,
+    commit_id: str,
+) -> dict[str, Any]:
+    """Put what a promotion rests on into the vault: reports and patch; what stands beside the version."""
+    vault, key, profile = store.vault(versions.tenant), store.keys.address_key(versions.tenant), versions.name
+    subject = f"\x00promotion\x00{profile}\x00{commit_id}"
 
-    def __init__(self, store: Store, versions: ProfileVersions) -> None:
-        self._vault = store.vault(versions.tenant)
-        self._versions = versions
-        self._key = store.keys.address_key(versions.tenant)
-        self._profile = versions.name
-
-    def promotion(
-        self,
-        champion: ProfileDocument | None,
-        challenger: ProfileDocument,
-        drift: DriftReport,
-        gate: GateReport,
-        agreed: tuple[Approval, ...],
-        canary: Mapping[str, Any] | None,
-        commit_id: str,
-    ) -> dict[str, Any]:
-        """Put reports and patch into the vault; what stands beside the version."""
-        subject = f"\x00promotion\x00{self._profile}\x00{commit_id}"
-        old, new = self._referred(champion or ProfileDocument(name=self._profile)), self._referred(challenger)
-        ids = {record.id: self._address(record) for record in (*(champion.meta if champion else ()), *challenger.meta)}
-        kept = {
-            "drift": without_text(drift, lambda id: ids.get(id, "")).model_dump(mode="json"),
-            "gate": gate.document(),
-            "patch": {"patch": list(difference(old, new)), "inverse": list(difference(new, old))},
-        }
-        validate("drift_report", kept["drift"], f"{self._profile}: commit {commit_id}")
-        rests_on: dict[str, Any] = {"schema_version": 1, "level": drift.level, "touched": list(drift.touched)}
-        rests_on |= {name: self._kept(subject, name, canonical(value)) for name, value in kept.items()}
-        rests_on["approvals"] = [{"who": each.who, "when": each.when, "link": each.link} for each in agreed]
-        return rests_on | ({"canary": dict(canary)} if canary else {})
-
-    def _kept(self, subject: str, kind: str, data: bytes) -> dict[str, str]:
-        blob = self._vault.put(subject, kind, data)
-        return {"blob": blob, "key": self._vault.subject_address(subject)}
-
-    def _address(self, record: MetaRecord) -> str:
-        """The address under which a version refers to a record (`store.profiles.version_codec.MetaRecordVault`)."""
+    def address(record: MetaRecord) -> str:  # under which a version refers to it (`version_codec.MetaRecordVault`)
         data = canonical(record.model_dump(mode="json"))
-        return address_of(self._key, record_subject(self._profile, record), "record", data)
+        return address_of(key, record_subject(profile, record), "record", data)
 
-    def _referred(self, document: ProfileDocument) -> dict[str, Any]:
-        def shown(record: MetaRecord) -> dict[str, Any]:
-            return {"key": self._vault.subject_address(record_subject(self._profile, record))}
+    def referred(document: ProfileDocument) -> dict[str, Any]:
+        named = Profile.from_document(document.model_copy(update={"name": profile}))
+        return keyed(named, lambda record: {"key": vault.subject_address(record_subject(profile, record))}, address)
 
-        named = document.model_copy(update={"name": self._profile})
-        return keyed(Profile.from_document(named), shown, self._address)
+    old, new = referred(champion or ProfileDocument(name=profile)), referred(challenger)
+    ids = {record.id: address(record) for record in (*(champion.meta if champion else ()), *challenger.meta)}
+    kept = {
+        "drift": without_text(drift, lambda id: ids.get(id, "")).model_dump(mode="json"),
+        "gate": gate.document(),
+        "patch": {"patch": list(difference(old, new)), "inverse": list(difference(new, old))},
+    }
+    validate("drift_report", kept["drift"], f"{profile}: commit {commit_id}")
+    rests_on: dict[str, Any] = {"schema_version": 1, "level": drift.level, "touched": list(drift.touched)}
+    for name, value in kept.items():
+        blob = vault.put(subject, name, canonical(value))
+        rests_on[name] = {"blob": blob, "key": vault.subject_address(subject)}
+    rests_on["approvals"] = [{"who": each.who, "when": each.when, "link": each.link} for each in agreed]
+    return rests_on | ({"canary": dict(canary)} if canary else {})
 
 
 Outcome = Literal["committed", "blocked", "unchanged"]
@@ -163,7 +151,7 @@ def base_of(versions: ProfileVersions, parent: int, *, when: str, limits: DriftL
     begins = instant(when) - limits.window_nights * DAY_SECONDS
     start = max(approved + 1, parent - MAX_LOOK_BACK)
     changes = versions.told(start) if start <= parent else ()
-    known = [change.entry for change in changes if change.entry.version <= parent]
+    known = [entry for entry in changes if entry.version <= parent]
     later = max((entry.version for entry in known if instant(entry.when) <= begins), default=0)
     if later:
         since = versions.at(later).profile
@@ -222,8 +210,8 @@ def promote(
             request = approvals.request(challenger, drift, parent=after, author=who, when=when, people=people)
             return _lacking(head, request, people, agreed)
         approvals.enrol()  # the commit asks the store who is a reviewer; an earlier program took answers without that
-    form = PromotionCodec(store, versions)
-    rests_on = form.promotion(head.profile if head else None, challenger, drift, gate, agreed, canary, chosen)
+    champion = head.profile if head else None
+    rests_on = kept_promotion(store, versions, champion, challenger, drift, gate, agreed, canary, chosen)
     rests_on[STATED] = dict(sorted(taken.after(challenger).when.items()))
     if not agreed and after:
         rests_on[SINCE] = _approved(versions, after)
@@ -352,7 +340,7 @@ def _approved(versions: ProfileVersions, number: int) -> int:
     return number
 
 
-def _is_by_people(versions: ProfileVersions, change: ChangeSummary) -> bool:
-    while change.entry.restores is not None:
-        change = next(iter(versions.told(change.entry.restores)))
-    return change.entry.version == 1 or bool((change.promotion or {}).get("approvals"))
+def _is_by_people(versions: ProfileVersions, change: ChangelogEntry) -> bool:
+    while change.restores is not None:
+        change = next(iter(versions.told(change.restores)))
+    return change.version == 1 or bool((change.promotion or {}).get("approvals"))

@@ -53,7 +53,7 @@ from ..reconcile.claims import DisjointSets
 from ..settings import NightSettings
 from .actors import NOBODY, ActionRefused, Actors, Signer
 from .approvals import VERSION, Body, SignedLog, Verdict
-from .slice import pointers_of
+from .slice import line_counter, pointers_of
 
 Needed = Callable[[MetaRecommendation], int]
 """How many must approve a record."""
@@ -107,16 +107,21 @@ class RecordReviews(SignedLog):
         """
         name, signer = self.reviewer(by, who)
         note = checked_note(note)
-        if verdict == "approve" and skeleton(name) in authors(record):
-            raise ActionRefused("author", f"{name!r} said this; somebody else must approve it")
-        if verdict == "approve" and skeleton(name) == self._editor(record):
-            raise ActionRefused("author", f"{name!r} gave it these words; somebody else must approve them")
+        if verdict == "approve":
+            self.refuse_author(record, name)
         body: Body = {"record": record.id, "says": self.says(record), "verdict": verdict, "who": name, "when": when}
         if verdict == "reject" and (names or stood_on):
             body |= {"schema_version": WHOLE_BODY, "names": sorted(names), "stood_on": sorted(stood_on)}
         body = self.signed({"kind": "record", **body, "note": note}, signer)
         self.append(body)
         return _review([body])
+
+    def refuse_author(self, record: MetaRecommendation, name: str) -> None:
+        """Raise `ActionRefused` where what a record says is this person's own."""
+        if skeleton(name) in authors(record):
+            raise ActionRefused("author", f"{name!r} said this; somebody else must approve it")
+        if skeleton(name) == self._editor(record):
+            raise ActionRefused("author", f"{name!r} gave it these words; somebody else must approve them")
 
     def edit(
         self,
@@ -298,12 +303,17 @@ def people_for(profile: ProfileDocument | None) -> Needed:
     return needed
 
 
-def reviews_of(store: Store, settings: NightSettings, ledger: Ledger, now: str) -> dict[str, Review]:
-    """What people said of the records of a ledger, under the profile in force."""
+def judgement_of(
+    store: Store, settings: NightSettings, ledger: Ledger, now: str, run: str = "none"
+) -> JudgementContext:
+    """How records are judged at this time: by what people said of them, under the policy and the profile in force."""
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
-    return RecordReviews.of(store, settings).standing(
-        lambda id: ledger.record(id, JudgementContext(now=now)), people_for(head.profile if head else None)
+    profile = head.profile if head else None
+    reviews = RecordReviews.of(store, settings).standing(
+        lambda id: ledger.record(id, JudgementContext(now=now)), people_for(profile)
     )
+    policy = settings.admission.under(profile)
+    return JudgementContext(now=now, policy=policy, reviews=reviews, counter=line_counter(), run=run)
 
 
 def _after_rejections(bodies: Sequence[Body]) -> int:

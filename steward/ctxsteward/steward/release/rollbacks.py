@@ -22,10 +22,11 @@ from dataclasses import dataclass, field
 from ctxsteward.envelope import Store
 from ctxsteward.schemas import MetaRecommendation
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument, instant
+from ctxsteward.schemas.profile_changes import ChangelogEntry
 from ctxsteward.store.crypto.keyring import AddressKey, address_of
 from ctxsteward.store.profiles.text import canonical_json
 from ctxsteward.store.profiles.version_codec import canonical
-from ctxsteward.store.profiles.versions import ChangeSummary, ProfileVersions
+from ctxsteward.store.profiles.versions import ProfileVersions
 
 STATED = "taken_back"
 """Key beside a version under which it states what is taken back."""
@@ -94,20 +95,20 @@ class RolledBackChanges:
 def taken_back(store: Store, versions: ProfileVersions, upto: int) -> RolledBackChanges:
     """What is taken back as of version `upto` (0: nothing); reads back to the newest version that states it."""
     taken = RolledBackChanges(key=store.keys.address_key(versions.tenant), folder=versions.folder)
-    after: list[ChangeSummary] = []
+    after: list[ChangelogEntry] = []
     for number in range(upto, 0, -1):
-        summary = next(iter(versions.told(number)))
-        if summary.promotion is not None and STATED in summary.promotion:
-            taken = RolledBackChanges(key=taken.key, folder=taken.folder, when=summary.promotion[STATED])
+        entry = next(iter(versions.told(number)))
+        if entry.promotion is not None and STATED in entry.promotion:
+            taken = RolledBackChanges(key=taken.key, folder=taken.folder, when=entry.promotion[STATED])
             break
-        after.append(summary)
-    if not taken.when and not any(summary.entry.restores for summary in after):
+        after.append(entry)
+    if not taken.when and not any(entry.restores for entry in after):
         return taken
-    for summary in reversed(after):
-        number, restores = summary.entry.version, summary.entry.restores
+    for entry in reversed(after):
+        number, restores = entry.version, entry.restores
         if restores is not None:
             left = (versions.at(each).profile for each in range(restores + 1, number))
-            taken = taken.taking(versions.at(restores).profile, left, summary.entry.when)
+            taken = taken.taking(versions.at(restores).profile, left, entry.when)
         taken = taken.after(versions.at(number).profile)
     return taken
 

@@ -74,18 +74,12 @@ MAX_CANDIDATES = 400
 _UNUSABLE = re.compile(r"[\s,\[\]%]")
 
 
-class BetaPrior(NamedTuple):
-    """A prior for a share, as if so many sessions had been seen."""
-
-    yes: float
-    no: float
-
-    def mean(self, yes: int, whole: int) -> float:
-        """Mean of the posterior, after `yes` of `whole`."""
-        return (yes + self.yes) / (whole + self.yes + self.no)
+def mean_share(yes: int, whole: int, prior: tuple[int, int]) -> float:
+    """Mean of the posterior after `yes` of `whole`, under a Beta prior: so many seen of each before."""
+    return (yes + prior[0]) / (whole + sum(prior))
 
 
-FIRES, OBEYED = BetaPrior(1, 1), BetaPrior(2, 1)
+FIRES, OBEYED = (1, 1), (2, 1)
 
 
 class RunEnds(NamedTuple):
@@ -239,8 +233,8 @@ def value(
     said = math.log2(1 + max(1, one.support.principals))
     sure = 1.0 if _is_approved(one) else one.confidence.lower95
     used = use or RecordUse()
-    fires = FIRES.mean(used.fired, used.judged)
-    obeyed = OBEYED.mean(used.complied, used.complied + used.contradicted)
+    fires = mean_share(used.fired, used.judged, FIRES)
+    obeyed = mean_share(used.complied, used.complied + used.contradicted, OBEYED)
     fresh = worth(instant(one.support.last or one.validity.recorded_at), now_seconds, one.validity.half_life_days)
     return effect(WEIGHTS.get(one.kind, 0.0), outcomes) * sure * said * fresh * fires * obeyed
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ctxsteward.schemas.recommendation import Trust
-from ctxsteward.steward.harvest.harvester import HARVESTERS
+from ctxsteward.schemas.summary import Trust
+from ctxsteward.steward.harvest.harvester import HEARD, STRUCTURAL
+from ctxsteward.steward.harvest.people.utterances import listen
 from ctxsteward.steward.observations.observation import Observation
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
 
@@ -17,11 +18,9 @@ TRUSTS: dict[Role, Trust] = {
 }
 
 
-def said(
-    text: str, role: Role = "user", ordinal: int = 1, *, speaker: str | None = None, **more: object
-) -> ReplayedUtterance:
+def said(text: str, role: Role = "user", ordinal: int = 1, **more: object) -> ReplayedUtterance:
     """One message."""
-    fields: dict[str, object] = {"trust": TRUSTS[role], "principal": "user-1", "speaker": speaker, **more}
+    fields: dict[str, object] = {"trust": TRUSTS[role], "principal": "user-1", **more}
     return ReplayedUtterance(ordinal=ordinal, ref=f"§{ordinal}", role=role, text=text, **fields)  # type: ignore[arg-type]
 
 
@@ -51,7 +50,12 @@ def task(text: str) -> ReplayedTranscript:
 def found(text: str | ReplayedTranscript, *names: str) -> Sequence[Observation]:
     """What harvesters, by name, make of it."""
     replayed = talk(text) if isinstance(text, str) else text
-    return [seen for name in names for seen in HARVESTERS[name](replayed)]
+    return [seen for name in names for seen in alone(name, replayed)]
+
+
+def alone(name: str, replayed: ReplayedTranscript) -> Sequence[Observation]:
+    """What one harvester makes of a transcript."""
+    return HEARD[name][1](listen(replayed)) if name in HEARD else STRUCTURAL[name][1](replayed)
 
 
 def strengths(text: str | ReplayedTranscript, *names: str) -> set[str]:

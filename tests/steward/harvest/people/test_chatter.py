@@ -1,10 +1,13 @@
-"""What two people tell each other, and what is said in passing, is for nobody else."""
+"""What is said in passing, or of the task at hand, is for nobody else."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import pytest
 
 from ctxsteward.steward.harvest.harvester import harvest, is_own_words, lasting
+from ctxsteward.steward.observations.transcript import ReplayedCall, Role
 
 from ..tools.scenes import scene
 from .said import cases
@@ -25,12 +28,46 @@ def test_what_names_its_speaker_s_case_is_not_kept_at_all(text: str) -> None:
     )
 
 
+WISH = "Prices ought to include the tax."
+MOMENTS = {
+    "acted on at once": ([("user", WISH), ("call", ""), ("assistant", "Done."), ("user", "Bye for now")], False),
+    "the answer to a question": (
+        [
+            ("call", ""),
+            ("assistant", "Which prices do you want?"),
+            ("user", WISH),
+            ("assistant", "Fine."),
+            ("user", "Bye"),
+        ],
+        False,
+    ),
+    "the last word": ([("user", "Hi"), ("call", ""), ("assistant", "Done."), ("user", WISH)], False),
+    "said beside the task": (
+        [
+            ("user", "Hi"),
+            ("call", ""),
+            ("assistant", "Done."),
+            ("user", WISH),
+            ("assistant", "Noted."),
+            ("user", "Bye"),
+        ],
+        True,
+    ),
+    "without a task": ([("user", WISH), ("assistant", "Noted.")], True),
+}
+
+
+@pytest.mark.parametrize(("lines", "is_kept"), MOMENTS.values(), ids=MOMENTS)
+def test_of_a_task_only_what_the_assistant_does_not_act_on_may_hold_for_others(
+    lines: list[tuple[Role | Literal["call"], str]], is_kept: bool
+) -> None:
+    call = ReplayedCall(id="c1", name="search", arguments="{}")
+    messages = [
+        said("", "assistant", at, calls=(call,)) if role == "call" else said(text, role, at)
+        for at, (role, text) in enumerate(lines, 1)
+    ]
+    assert (WISH in [one.text for one in lasting(harvest(talk(*messages)))]) == is_kept
+
+
 def test_without_an_assistant_nobody_is_spoken_to() -> None:
     assert harvest(scene("The lift at platform two is broken.")) == ()
-
-
-def test_what_two_people_tell_each_other_is_for_nobody_else() -> None:
-    line = "Ann: No, the desk closes at 19:30, not 18:00."
-    (alone,) = harvest(talk("No, the desk closes at 19:30, not 18:00."))
-    (between,) = harvest(talk(said(line, speaker="Ann", principal="Ann"), format="locomo", principal="Ann"))
-    assert (alone.reach, between.reach) == ("shared", "session")

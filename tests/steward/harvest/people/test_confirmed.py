@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from ctxsteward.schemas.recommendation import Trust
+from ctxsteward.schemas.summary import Trust
 from ctxsteward.steward.harvest.harvester import harvest
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedUtterance
 

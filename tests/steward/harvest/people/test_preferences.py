@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from ctxsteward.envelope.transcripts.files import read_transcripts
-from ctxsteward.steward.harvest.harvester import HARVESTERS, lasting
+from ctxsteward.steward.harvest.harvester import lasting
 from ctxsteward.steward.harvest.people.utterances import listen
 from ctxsteward.steward.ingest.replayer import replay, said_in
 
 from ....needs import PUBLIC_DATA
 from .said import cases, said_en, said_zh
-from .talk import found, said, strengths, talk, task
+from .talk import alone, found, said, strengths, talk, task
 
 DATA = Path(__file__).parents[4] / "../shared/data"
 BOTH = [pytest.param(said_en, id="English"), pytest.param(said_zh, id="Chinese")]
@@ -39,19 +39,12 @@ def test_of_standing_wishes_those_about_form_alone_are_for_everybody(sets: objec
     assert [text for text in texts if lasting(found(text, "preferences"))] == getattr(sets, "FOR_EVERYBODY")  # noqa: B009
 
 
-@pytest.mark.parametrize("text", said_zh.NOT_STANDING)
-def test_what_only_looks_long_liked_gives_nothing_strict(text: str) -> None:
-    assert "strict" not in strengths(text, "preferences")
-
-
-@pytest.mark.parametrize("text", [*said_en.NONE, *said_en.LATER_NONE, *said_en.LAST_NONE])
-def test_nothing_strict_in_english_that_wishes_nothing(text: str) -> None:
-    assert not any(seen.kind == "preference" for seen in found(text, "preferences") if seen.strength == "strict")
-
-
-@pytest.mark.parametrize("text", [*said_zh.NONE, *said_zh.LATER_NONE, *said_zh.LAST_NONE])
-def test_nothing_strict_in_chinese_that_wishes_nothing(text: str) -> None:
-    assert not any(seen.kind == "preference" for seen in found(text, "preferences") if seen.strength == "strict")
+@pytest.mark.parametrize("sets", BOTH)
+def test_nothing_strict_where_nothing_is_wished(sets: object) -> None:
+    texts = [text for name in ("NONE", "LATER_NONE", "LAST_NONE") for text in getattr(sets, name)]
+    kinds = {text: {seen.kind for seen in found(text, "preferences") if seen.strength == "strict"} for text in texts}
+    assert len(kinds) > 100
+    assert [text for text in texts if "preference" in kinds[text]] == []
 
 
 @pytest.mark.skipif(not (DATA / "locomo").exists(), reason=PUBLIC_DATA)
@@ -63,7 +56,7 @@ def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
             said = said_in(transcript)
             replayed = replay(said, source=path, session=transcript.session, format=transcript.format, digest="")
             turns += len({sentence.said.ref for sentence in listen(replayed)})
-            wishes = [seen for seen in HARVESTERS["preferences"](replayed) if seen.strength == "strict"]
+            wishes = [seen for seen in alone("preferences", replayed) if seen.strength == "strict"]
             strict += len(wishes)
             shared += [seen.text for seen in wishes if seen.reach == "shared"]
     assert turns > 1_000
@@ -74,9 +67,9 @@ def test_real_talk_gives_strict_wishes_only_where_there_are_some() -> None:
 # -- what is never one -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", cases.NEVER.values(), ids=cases.NEVER)
-def test_what_is_not_meant_gives_nothing_strict(text: str) -> None:
-    assert "strict" not in strengths(text, "preferences"), found(text, "preferences")
+def test_what_is_not_meant_or_only_looks_long_liked_gives_nothing_strict() -> None:
+    texts = [*cases.NEVER.values(), *said_zh.NOT_STANDING]
+    assert [text for text in texts if is_strict(text)] == []
 
 
 def test_a_document_is_not_talk() -> None:
@@ -88,7 +81,7 @@ def test_only_people_are_heard() -> None:
     wish = "From now on, answer me in French."
     for role in ("assistant", "tool", "system"):
         assert found(talk(said(wish, role)), "preferences", "corrections") == []
-    assert found(talk(said(wish, "assistant", speaker="helper")), "preferences") == []
+    assert found(talk(said(wish, "assistant")), "preferences") == []
     assert found(talk(said(wish, trust="tool_external")), "preferences") == []
     assert found(talk(wish), "preferences") != []
 

@@ -9,21 +9,21 @@ from hypothesis import given, settings, strategies as st
 from pydantic import TypeAdapter
 
 from ctxsteward.schemas.profile import RecordText
-from ctxsteward.steward.harvest.harvester import EXTRACTOR_VERSION, HARVESTERS, harvest
+from ctxsteward.steward.harvest.harvester import EXTRACTOR_VERSION, HEARD, STRUCTURAL, harvest
 
 from ....examples import examples
 from .said import said_en, said_zh
-from .talk import found, said, talk
+from .talk import alone, found, talk
 
 LINES = [line for sets in (said_en, said_zh) for name in dir(sets) if name.isupper() for line in getattr(sets, name)]
 GLUE = ["\n", " ", "  ", "🙂 ", "👩‍👩‍👧 ", "\t", "é", "\r\n", "— ", "。", "\u2028", '"', "```\n", "> ", "\x85", "İ"]
 TEXT = TypeAdapter(RecordText)
 
 
-def checked(text: str, speaker: str | None = None) -> int:
+def checked(text: str) -> int:
     """Check every observation of a text; how many there were."""
     data = text.encode()
-    seen = harvest(talk(said(text, speaker=speaker)))
+    seen = harvest(talk(text))
     for one in seen:
         TEXT.validate_python(one.text)
         words = "".join(one.text.split())
@@ -40,7 +40,6 @@ def checked(text: str, speaker: str | None = None) -> int:
 @given(st.lists(st.tuples(st.sampled_from(LINES), st.sampled_from(GLUE)), min_size=1, max_size=6))
 def test_the_bytes_of_a_span_are_the_words_of_its_claim(parts: list[tuple[str, str]]) -> None:
     checked("".join(line + glue for line, glue in parts))
-    checked("Zoë: " + "".join(glue + line for line, glue in parts), speaker="Zoë")
 
 
 @settings(max_examples=examples(150))
@@ -59,8 +58,6 @@ def test_a_span_stands_behind_what_takes_several_bytes() -> None:
 def test_what_is_too_short_to_stand_alone_is_quoted() -> None:
     (seen,) = found("不要表情！", "preferences")
     assert seen.text == "用户说：「不要表情！」"
-    (seen,) = found(talk(said("Ann: No jargon!", speaker="Ann")), "preferences")
-    assert seen.text == "Ann: No jargon!"
 
 
 def test_what_is_too_long_is_cut_at_clauses() -> None:
@@ -77,8 +74,9 @@ def test_the_same_transcript_gives_the_same_observations() -> None:
 
 def test_every_harvester_runs_alone_and_is_named_in_the_version() -> None:
     replayed = talk("From now on, answer me, please.")
-    assert {name for name, harvester in HARVESTERS.items() if harvester(replayed)} == {"preferences"}
-    assert {part.partition("/")[0] for part in EXTRACTOR_VERSION.split(",")} == set(HARVESTERS)
+    names = {*HEARD, *STRUCTURAL}
+    assert {name for name in names if alone(name, replayed)} == {"preferences"}
+    assert {part.partition("/")[0] for part in EXTRACTOR_VERSION.split(",")} == names
 
 
 HOSTILE = [

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ctxsteward.schemas.recommendation import Trust
+from ctxsteward.schemas.summary import Trust
 from ctxsteward.steward.ingest.replayer import replay, said_in
 from ctxsteward.steward.ingest.transcripts import FileTranscript, transcripts_of
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role

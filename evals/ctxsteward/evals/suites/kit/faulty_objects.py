@@ -169,6 +169,9 @@ class FaultyObjects(ObjectStore):
     def delete(self, key: str) -> None:
         self.inner.delete(key)
 
+    def make_durable(self, key: str) -> None:
+        self.inner.make_durable(key)
+
     def settle(self) -> None:
         """Apply every write that is still pending."""
         with self._lock:

@@ -17,9 +17,8 @@ slot, and the opposite wish shares it with the other polarity. What names the sl
    is wanted or not); and, for ambiguous words, others of which one must stand in the sentence as well;
 2. else the head noun of the wish.
 
-**Line.** It is the speaker's own, with the speaker's name before it where the transcript gives one, so that "I" has a
-referent; a sentence too short to stand alone is quoted in a few words of ours, one too long is cut at clauses around
-the claim. The bytes of the place are the line's words, white space apart.
+**Line.** It is the speaker's own. A sentence too short to stand alone is quoted in a few words of ours, one too long is
+cut at clauses around the claim. The bytes of the place are the line's words, white space apart.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from ctxsteward.schemas.profile import Modality, Polarity
 from ctxsteward.schemas.recommendation import Cardinality, RecommendationKind, Slot
 
 from ...observations.observation import Observation, Reach, Strength
-from .utterances import AnchorWords, CueMatch, Sentence, speaker_of
+from .utterances import AnchorWords, CueMatch, Sentence
 
 _TOPIC_LISTS = lists("topics")
 ONE = frozenset(_TOPIC_LISTS.words("single"))
@@ -157,6 +156,18 @@ _MANNER = frozenset(lists("claims").words("manner"))
 """Words of wishing and asking."""
 
 
+def speaks_of_answers(text: str) -> bool:
+    """Whether a text is about how answers are written: it names them, or a topic of their form.
+
+    >>> [speaks_of_answers(text) for text in ("Only metric units.", "Keep replies short.", "The lift is broken.")]
+    [True, True, False]
+    """
+    words = frozenset(_PHRASE_WORD.findall(text.lower()))
+    english = {ENGLISH_TOPICS[word][0] for word in words & ENGLISH_TOPICS.keys()}
+    chinese = {attribute for phrase, (attribute, _) in CHINESE_TOPICS.items() if phrase in text}
+    return not FORM.isdisjoint(english | chinese) or not _TALK.isdisjoint(words)
+
+
 def is_form_alone(attribute: str, text: str, *, has_amount: bool) -> bool:
     """Whether a wish says how answers are to be written and nothing besides, for every reader.
 
@@ -214,17 +225,14 @@ class ClaimLine(NamedTuple):
 def in_one_line(sentence: Sentence, start: int = 0, stop: int | None = None) -> ClaimLine | None:
     """The sentence as a line, or the clauses around characters `start` to `stop`; None where it cannot be one."""
     stop = len(sentence.text) if stop is None else stop
-    name = speaker_of(sentence.said)
-    lead = f"{name}: " if name else ""
-    room = MAX_TEXT_CHARS - len(lead)
-    first, last = (0, len(sentence.text)) if len(sentence.text) <= room else _clauses(sentence.text, start, stop, room)
+    whole, room = len(sentence.text), MAX_TEXT_CHARS
+    first, last = (0, whole) if whole <= room else _clauses(sentence.text, start, stop, room)
     words = " ".join(sentence.text[first:last].split())
     if not words or len(words) > room or (not words.isprintable() and _CONTROL.search(words)):
         return None
-    text = lead + words
-    if len(text) < MIN_TEXT_CHARS:
-        text = f"用户说：「{words}」" if sentence.has_chinese else f'The user said: "{words}"'
-    return ClaimLine(text, first, last)
+    if len(words) < MIN_TEXT_CHARS:
+        words = f"用户说：「{words}」" if sentence.has_chinese else f'The user said: "{words}"'
+    return ClaimLine(words, first, last)
 
 
 def _clauses(text: str, start: int, stop: int, room: int) -> tuple[int, int]:

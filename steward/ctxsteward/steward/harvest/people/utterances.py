@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Set as AbstractSet
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -64,9 +64,6 @@ MAX_ASKED_CHARS = 200
 
 _WORD = re.compile(r"[a-z][a-z'-]*[a-z]|[a-z]|\d[\d.,:/-]*")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-_CAPTION = "[image: "
-_A_NAME = re.compile(r"[^\W_][\w .'’·-]{0,39}")
-_ROLES = listed("system assistant user tool developer function operator human")
 _QUESTION = re.compile(r"[?？][^\w?？]*$")
 _ASKING = _LISTS.pattern("asking")
 _ASKING_CHINESE = re.compile(r"(?:吗|呢|么|没有|对不对|好不好|行不行|是不是)[\s。.!！~～]*$")
@@ -120,17 +117,6 @@ def listen(replayed: ReplayedTranscript) -> tuple[Sentence, ...]:
     return tuple(found)
 
 
-def speaker_of(said: ReplayedUtterance) -> str | None:
-    """The speaker's name, as it may stand for "I" in a claim; None where it is no name."""
-    return _name_in(said.speaker) if said.speaker else None
-
-
-@lru_cache(maxsize=256)
-def _name_in(speaker: str) -> str | None:
-    name = " ".join(speaker.split())
-    return name if _A_NAME.fullmatch(name) and name.lower() not in _ROLES else None
-
-
 def _question_before(before: ReplayedUtterance | None, said: ReplayedUtterance) -> str | None:
     """The last question of the message before, if somebody else asked it at the same sitting."""
     if (
@@ -139,7 +125,7 @@ def _question_before(before: ReplayedUtterance | None, said: ReplayedUtterance) 
         or ("?" not in before.text and "？" not in before.text)
     ):
         return None
-    if (before.role, before.speaker) == (said.role, said.speaker) or _days_apart(before, said):
+    if before.role == said.role or _days_apart(before, said):
         return None
     asked = " ".join(reversed(list(_questions(before.text))))
     return " ".join(asked.split())[-MAX_ASKED_CHARS:] or None
@@ -170,14 +156,12 @@ def _sentences(
     is_task: bool,
 ) -> Iterator[Sentence]:
     text = said.text
-    start, stop = _spoken(said)
-    own = mask_foreign_text(text[start:stop])
-    is_plain = stop - start <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
+    own = mask_foreign_text(text)
+    is_plain = len(text) <= MAX_SPOKEN_CHARS and own.count("\n") < MAX_SPOKEN_LINES
     at, byte, is_ascii = 0, 0, text.isascii()
     for first, last in sentences(own):
-        begin, end = start + first, start + last
-        byte += begin - at if is_ascii else len(text[at:begin].encode())
-        at = begin
+        byte += first - at if is_ascii else len(text[at:first].encode())
+        at = first
         mine = own[first:last]
         low = _lowered(mine)
         words = words_of(low)
@@ -189,7 +173,7 @@ def _sentences(
         is_question = _is_question(low, has_chinese)
         yield Sentence(
             said,
-            text[begin:end],
+            text[first:last],
             mine,
             low,
             words,
@@ -201,16 +185,6 @@ def _sentences(
             talk,
             is_task,
         )
-
-
-def _spoken(said: ReplayedUtterance) -> tuple[int, int]:
-    """Where the words are: not the name before them, nor an image's caption behind them."""
-    text, start, stop = said.text, 0, len(said.text)
-    if said.speaker and text.startswith(said.speaker + ":"):
-        start = len(said.speaker) + 1
-    if text.endswith("]") and (caption := text.rfind(_CAPTION, start)) >= 0:
-        stop = caption
-    return start, stop
 
 
 def _lowered(text: str) -> str:

@@ -146,6 +146,20 @@ def _json(text: str) -> object:
         return None
 
 
+def values_in(text: str) -> Iterator[object]:
+    """Every value in a JSON text, objects and lists before what is in them; nothing where it is no JSON."""
+    try:
+        waiting: list[object] = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        yield (value := waiting.pop())
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+
+
 def is_name(name: str) -> bool:
     """Whether a parameter's name looks chosen by a tool's author: an identifier of a few words."""
     return bool(_NAME.fullmatch(name)) and len(_WORDS.findall(name)) <= MAX_NAME_WORDS

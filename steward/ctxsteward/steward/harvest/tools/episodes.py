@@ -318,12 +318,6 @@ def _blame(name: str, value: object, message: str, said: frozenset[str]) -> int:
     return score + len((words - _STOP_WORDS) & said)
 
 
-@latest
-def value_origins(replayed: ReplayedTranscript) -> ValueOrigins:
-    """Who gave which value in a transcript."""
-    return ValueOrigins(replayed, steps(replayed))
-
-
 MAX_ATTEMPTS = 8
 _FORMS: tuple[Verb, ...] = ("write", "give", "drop", "keep", "begin", "take", "total", "fewer", "ask")
 """What tells an argument that was wrong from one that changed besides."""
@@ -349,7 +343,7 @@ def episodes(replayed: ReplayedTranscript) -> tuple[ErrorEpisode, ...]:
     calls = steps(replayed)
     if all(step.failure is None for step in calls):
         return ()
-    sources = value_origins(replayed)
+    sources = ValueOrigins(replayed, calls)
     by_tool: dict[str, list[ToolStep]] = {}
     for step in calls:
         by_tool.setdefault(step.tool, []).append(step)

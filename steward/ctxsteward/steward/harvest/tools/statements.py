@@ -26,12 +26,11 @@ from ctxsteward.schemas.recommendation import Slot
 
 from ...observations.observation import MessageSpan, Observation
 from ...observations.transcript import ReplayedTranscript, ReplayedUtterance
-from .calls import ToolStep, is_identifier, is_tool, leaves, steps
+from .calls import ToolStep, is_identifier, is_tool, leaves, steps, values_in
 from .episodes import ErrorEpisode, episodes
-from .tasks import RunTask, run_key, task_of
 from .templates import FixTrigger, action, is_hintable
 
-STATEMENTS_EXTRACTOR = "statements/1"
+STATEMENTS_EXTRACTOR = "statements/2"
 STATEMENT = "statement"
 """Attribute of the slot."""
 SLOT = "…"
@@ -134,10 +133,6 @@ def _observation(
     place = MessageSpan.within(answer.ref, answer.text, told.start, told.stop)
     if place is None or _UNSAFE.search(told.text):
         return None
-    task = task_of(replayed)
-    if told.things:
-        digest = hashlib.blake2b("\n".join(sorted(told.things)).encode(), digest_size=6).hexdigest()
-        task = RunTask(f"about {digest}")
     return Observation(
         kind="environment",
         text=f'{step.tool} says "{told.text}"',
@@ -151,9 +146,41 @@ def _observation(
         trigger=f"tool:{step.tool}",
         cause=skeleton,
         ts=answer.ts,
-        run=run_key(task),
+        run=run_key(replayed, told.things),
         extractor=STATEMENTS_EXTRACTOR,
     )
+
+
+def run_key(replayed: ReplayedTranscript, things: Sequence[str]) -> str:
+    """What a run was about: the things that an answer names, its task, its user, or the words of its opening.
+
+    The opening counts in an operator's own runs alone. The form is that of earlier versions, whose openings were
+    sketches.
+    """
+    name = f"of {replayed.principal}" if replayed.principal is not None else ""
+    name = name if replayed.task is None else f"task {replayed.task}"
+    if things:
+        name = f"about {_digest(sorted(things))}"
+    first = next(replayed.users(), None)
+    opening = _digest(_WORD.findall(first.text.casefold())) if first and replayed.is_task_run and not name else ""
+    return json.dumps([name, opening, int(bool(opening)), []], ensure_ascii=False, separators=(",", ":"))
+
+
+def _digest(parts: Sequence[str]) -> str:
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=6).hexdigest()
+
+
+def task_in(key: str) -> str:
+    """The task in a `run_key`: equal for tries at one task; empty where nobody says.
+
+    >>> task_in('["task t", "", 0, []]'), task_in('["", "0a1b2c", 1, []]'), task_in("")
+    ('=task t', '0a1b2c', '')
+    """
+    try:
+        name, opening, *_ = json.loads(key)
+    except (ValueError, TypeError, RecursionError):
+        return ""
+    return f"={name}" if name else f"{opening}"
 
 
 def _told(step: ToolStep, answer: ReplayedUtterance) -> Iterator[ToldSentence]:
@@ -216,26 +243,11 @@ def _sentences(text: str, said: str, label: str, things: tuple[str, ...]) -> Ite
 def _add_names(names: dict[str, None], step: ToolStep) -> None:
     """Note the names that a call or its answer gives: values in capitals or with digits."""
     called = (value for _, value in _called(step) if isinstance(value, str) and _TELLING.search(value))
-    told = (text for text in texts_of(step) if " " in text and all(_TELLING.match(word) for word in text.split()))
+    texts = (value for value in values_in(step.answer.text if step.answer else "") if isinstance(value, str))
+    told = (text for text in texts if " " in text and all(_TELLING.match(word) for word in text.split()))
     for name in (*called, *told):
         if 3 <= len(name) <= MAX_NAME_CHARS and len(names) < MAX_NAMES:
             names[name] = None
-
-
-def texts_of(step: ToolStep) -> Iterator[str]:
-    """The texts in a JSON answer."""
-    try:
-        waiting: list[object] = [json.loads(step.answer.text)] if step.answer else []
-    except (ValueError, RecursionError):
-        return
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, dict):
-            waiting += item.values()
-        elif isinstance(item, list):
-            waiting += item
-        elif isinstance(item, str):
-            yield item
 
 
 _TELLING = re.compile(r"[A-Z0-9]")

@@ -1,0 +1,41 @@
+"""The product comes through a simulated history of every seed, and a seed is one history."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from ..examples import SOAK
+from .__main__ import results, table
+from .simulation import simulate
+from .world import FAULTS, OUTCOMES
+
+ROOT = Path(__file__).parents[2]
+SEEDS = 2_000 if SOAK else 50
+
+
+def test_whatever_fails_all_that_was_acknowledged_holds() -> None:
+    done = list(results(range(SEEDS)))
+    print(table(done))
+    assert [(result.seed, result.wrong[0]) for result in done if result.wrong] == []
+    for fault in (*FAULTS, *OUTCOMES):
+        assert sum(bool(result.fired.get(fault)) for result in done) > SEEDS / 10, f"{fault} hardly ever fired"
+
+
+def test_a_seed_is_one_history_in_every_process() -> None:
+    program = "from tests.simulation.simulation import simulate; print(simulate(5).digest, simulate(6).digest)"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert digests == {f"{simulate(5).digest} {simulate(6).digest}\n"}
+    assert simulate(5).digest != simulate(6).digest
