@@ -115,7 +115,7 @@ def test_the_contract_s_keys_stand_in_its_order() -> None:
 def test_units_and_meanings_are_in_the_schema() -> None:
     described = schema("envelope")["$defs"]["SectionDocument"]["properties"]["overflow_tokens"]
 
-    assert described["description"] == "What must stay verbatim beyond the budget; 0 where it fits."
+    assert described["description"] == "Tokens of verbatim text beyond the budget; 0 if the section fits."
 
 
 def test_fragment_kinds_are_those_that_are_laid_out() -> None:

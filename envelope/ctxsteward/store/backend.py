@@ -211,7 +211,12 @@ def open_location(
         folder = Path(JOURNAL_FOLDER if journal is None else journal)
         bucket = open_bucket(uri)
         try:
-            probe = None if _answers(bucket.probe) else bucket.probe
+            probe = None
+            try:
+                asker = Asker("its conditional writes", 1, late="the object store did not answer")
+                asker.ask(lambda _: bucket.probe(), PROBE_SECONDS)
+            except StoreError:  # no answer in time: the store opens, and the write-behind probes before its first write
+                probe = bucket.probe
             return _drained(uri, bucket, folder, keys or file_keys(folder / "keys"), queue_bytes, probe)
         except BaseException:
             bucket.close()
@@ -311,15 +316,3 @@ def _drained(
 
     journal = FileJournal(folder, drains=True, queue_bytes=queue_bytes, address_key=keys.address_key)
     return StoreParts(uri, journal, objects, keys, folder, {"lock_path": folder / "drain.lock", "probe": probe})
-
-
-def _answers(probe: Callable[[], None]) -> bool:
-    """Return whether the endpoint answered in time. Raises `InputError` if it does not keep the first of two writes.
-
-    If it does not answer, the store opens all the same, and the write-behind probes it before the first write.
-    """
-    try:
-        Asker("its conditional writes", 1, late="the object store did not answer").ask(lambda _: probe(), PROBE_SECONDS)
-    except StoreError:
-        return False
-    return True

@@ -22,7 +22,7 @@ class BundlePart(FrozenModel):
 
     lines: Count
     sha256: Hex
-    """Of the lines, each with its line break."""
+    """SHA-256 of the lines, each with its line break."""
 
 
 class BundleForgotten(FrozenModel):
@@ -49,11 +49,11 @@ class BundleHeader(FrozenModel):
     key_check: Hex
     """Equal for two tenants exactly if they have the same address key."""
     logs: Annotated[tuple[BundleLog, ...], Field(min_length=1)]
-    """The session's own log is the last; before it those that it is a fork of, as far as they are shared."""
+    """Logs from the oldest ancestor to the session itself; an ancestor's log has only the part that is shared."""
     calls: BundlePart
     versions: BundlePart
     code: StrictStr = ""
-    """HMAC of the other fields under the tenant's address key: whoever has it can check who wrote the bundle."""
+    """HMAC of the other fields under the tenant's address key; a store with this key can verify the bundle."""
 
 
 class BundleRecord(FrozenModel):
@@ -85,7 +85,7 @@ class BundleVersion(FrozenModel):
     profile: ProfileDocument
     changelog: ChangelogEntry
     promotion: Mapping[str, Any] | None
-    """What the version rested on: drift report, gate report and approvals, by address."""
+    """Addresses of the drift report, the gate report and the approvals of the version."""
 
 
 class BundleLine(RootModel[BundleHeader | BundleRecord | BundleCall | BundleVersion]):

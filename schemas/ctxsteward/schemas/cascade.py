@@ -161,16 +161,16 @@ class Selection(_Settings):
     max_messages: Count = 50
     """Most selected messages, without anchors."""
     selector_model: Word | None = None
-    """For llm and hybrid: the caller's model that chooses; null means the first."""
+    """Name of the caller's model that chooses (llm, hybrid); null means the first model."""
     recency_weight: Share = 0.3
-    """For heuristic: weight of a candidate's rank by time."""
+    """Weight of a candidate's rank by time (heuristic)."""
     keyword_weight: Share = 0.4
-    """For heuristic: weight of a candidate's rank by words in common with the task."""
+    """Weight of a candidate's rank by words in common with the task (heuristic)."""
     callout_weight: Share = 0.3
-    """For heuristic: weight of a pin."""
+    """Weight of a pin (heuristic)."""
     similarity_threshold: Share = 0.7
-    """For semantic: least cosine. A good value depends on the embedder: if this is not set, the embedder's own `near`
-    is used if it has one, such as 0.3 of the encoder in the extra `dense`."""
+    """Least cosine of a selected message (semantic). A good value depends on the embedder. If this is not set, an
+    embedder with a threshold of its own (`near`) uses that, such as 0.3 for the encoder in the extra `dense`."""
 
 
 class Context(_Settings):

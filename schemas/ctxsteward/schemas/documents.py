@@ -87,7 +87,7 @@ class SectionDocument(_Document):
     tokens: Tokens
     budget_tokens: Tokens
     overflow_tokens: Tokens
-    """What must stay verbatim beyond the budget; 0 where it fits."""
+    """Tokens of verbatim text beyond the budget; 0 if the section fits."""
     epoch: Tokens
     """Number of changes of the section's bytes in this session."""
     content: tuple[FragmentDocument, ...]
@@ -108,7 +108,7 @@ class RulePlaceDocument(_Document):
     section: str
     block: str
     path: str
-    """In the provider's arguments: ``messages[0].content``."""
+    """Path in the provider's arguments, such as ``messages[0].content``."""
 
 
 class RuleDocument(_Document):
@@ -119,13 +119,13 @@ class RuleDocument(_Document):
     ref: str
     """The message that states it, or block, entry and version of the profile."""
     lifted_by: str | None
-    """The message that lifts it; it need not be shown any more."""
+    """The message that lifts the rule; the call need not show a lifted rule."""
     places: tuple[RulePlaceDocument, ...]
-    """Empty if the request does not show it."""
+    """Places that show the rule; empty if the request does not show it."""
 
 
 class RulesDocument(_Document):
-    """Which standing rules stand in the request for one provider, and where."""
+    """The standing rules of a call, with their places in the request for one provider."""
 
     provider: str
     rules: tuple[RuleDocument, ...]
@@ -193,7 +193,7 @@ class SelectionLog(_Document):
     selection_type: SelectionType
     """recall: for a user turn; intra_phase: inside a phase; inter_phase: from earlier phases."""
     strategy: str
-    """Strategy that ranked; differs from the requested one if that could not rank."""
+    """Strategy that ranked the originals; differs from the requested strategy if that one could not rank."""
     full_history_size: Annotated[int, Field(ge=0)]
     """Number of all messages."""
     context_size: Annotated[int, Field(ge=0)]
@@ -263,7 +263,7 @@ class Outcome(FrozenModel):
     """The reported end of a session; a field is None if it was not reported."""
 
     succeeded: StrictBool | None = None
-    """Whether the task was solved, in somebody's judgement; it overrides all other fields."""
+    """Whether a person or a program judged the task as solved; overrides all other fields."""
     reward: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
     """Reward of an environment or a scorer; `FULL_REWARD` or more is success."""
     thumbs: Literal["up", "down"] | None = None

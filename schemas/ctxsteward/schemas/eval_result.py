@@ -53,7 +53,7 @@ class MetricResult(FrozenModel):
     distinct: int | None = Field(default=None, ge=0)
     """Number of distinct things checked (an aim, a planted value, a tool result); None if checks name none."""
     distinct_value: float | None = None
-    """The rate with each distinct thing counted once, as the share of its own checks that held."""
+    """The rate with each distinct thing counted once, by the share of its checks that passed."""
     within_sd: float | None = Field(default=None, ge=0)
     """Standard deviation between repeats of one scenario; None without repeats."""
     between_sd: float | None = Field(default=None, ge=0)

@@ -47,7 +47,7 @@ class SuiteMetric(FrozenModel):
 
     name: FigureName
     about: Line
-    """One sentence that says what is counted."""
+    """Description of the figure in one sentence."""
     kind: Literal["rate", "mean", "count"] = "rate"
     """rate: share of asks with all wanted values; mean: share of wanted values; count: number of missing ones."""
     better: Literal["higher", "lower"] = "higher"
@@ -55,7 +55,7 @@ class SuiteMetric(FrozenModel):
 
 
 class FigureGate(FrozenModel):
-    """The bound of a figure: one rule or several for its 95 % interval, for the figure alone, or for one end."""
+    """The bound of a figure: rules for its 95 % interval, for one end of the interval, or for the figure alone."""
 
     below: Bound | None = None
     at_most: Bound | None = None
@@ -107,9 +107,10 @@ class AskJudge(FrozenModel):
 
     kind: Literal["model"] = "model"
     statement: Line | None = None
-    """Statement of which the judge says whether it is true by that text alone."""
+    """Statement that the judge calls true or false, from the request's text alone."""
     question: Line | None = None
-    """Question to answer yes or no from that text alone. Without both: whether the text gives what the ask wants."""
+    """Question to answer yes or no from the request's text alone. Without statement and question, the judge answers
+    whether the text contains the wanted values."""
 
 
 class SuiteAsk(FrozenModel):

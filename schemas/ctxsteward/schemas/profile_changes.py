@@ -72,8 +72,8 @@ class ChangelogEntry(FrozenModel):
     """Number of the version whose content a rollback restores; null for another commit."""
     changes: tuple[Change, ...]
     promotion: Annotated[SkipJsonSchema[Mapping[str, Any] | None], Field(exclude=True)] = None
-    """What the version rested on, beside the entry: drift, evals and approvals, by address. None for the first version,
-    a rollback, or a version from before promotions were required."""
+    """Addresses of the version's drift report, evals and approvals. None for the first version, a rollback, or a
+    version from before promotions were required."""
 
 
 DriftLevel = Literal["INFO", "WARN", "BLOCK"]

@@ -166,12 +166,12 @@ class SourceMessage:
 
 
 class WordUse(NamedTuple):
-    """How users of a session have used a word, or two words in a row."""
+    """The use of a word, or of two words in a row, by the users of a session."""
 
     messages: int
-    """Number of their messages that contain it."""
+    """Number of users' messages that contain the word."""
     first: int
-    """Ordinal of the first of them; 0 if there is none, and for two words in a row."""
+    """Ordinal of the first such message; 0 if there is none, and for two words in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +187,8 @@ class SummarizerInput:
     count_tokens: Callable[[str], int] = len
     """Count the tokens of a text; the default counts characters, so that a reader can check the arithmetic."""
     uses: Callable[[str], WordUse] | None = None
-    """How users have used a word (lower case), or two with a blank between, in all of the session so far; None if only
-    the messages at hand are known."""
+    """Lookup of users' use of a word (lower case), or of two words with a blank between, in the whole session so far;
+    None if only the given messages are known."""
 
 
 class ReplacementReader(Protocol):
@@ -221,7 +221,7 @@ class RuleReading(NamedTuple):
     stated: tuple[str, ...] = ()
     """Rules that the message states, in the user's own words."""
     may_lift: bool = False
-    """Whether the message may lift an earlier rule; `RuleReader.lifts` tells it for each rule."""
+    """Whether the message may lift an earlier rule; `RuleReader.lifts` decides for each rule."""
 
 
 class RuleReader(Protocol):

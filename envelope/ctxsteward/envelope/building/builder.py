@@ -39,7 +39,7 @@ from ..envelope import PROVIDERS, Envelope
 from ..history.head_check import still_told
 from ..history.session import MemoryScope, Session, check_memory
 from ..layout.composition import DynamicLayout, HeadLayout
-from ..layout.meta_section import BY_VALUE, ChooseRecords, ManifestChoice, SummarizerChoice
+from ..layout.meta_section import ChooseRecords, as_kept, by_summarizer, by_value
 from ..layout.rows import FORMS
 from ..recall.facts import speaker_of
 from ..recall.heuristic import Heuristic, SupersessionIndex
@@ -107,7 +107,7 @@ class EnvelopeBuilder:
         """`summarizer` shortens dynamic; a mapping names one for dynamic and one for meta.
 
         Without `budgets` they follow from the model's window (`Budgets.default`).
-        A summarizer for meta chooses among whole records (`SummarizerChoice`); without it records stay by value.
+        A summarizer for meta chooses among whole records (`by_summarizer`); without it records stay by value.
         `ahead` (a `ModelSummarizer`) makes summaries in the background: builds do not wait for it, and use `summarizer`
         if it is late or fails. With ``memory="principal"`` each user turn also searches its principal's earlier
         sessions. With `require_rules` compactions keep users' rules in their own words, and a build whose request does
@@ -139,7 +139,7 @@ class EnvelopeBuilder:
         ahead = SummaryAhead(ahead) if ahead is not None and not isinstance(ahead, SummaryAhead) else ahead
         if ahead is not None and ahead.provider not in (None, *PROVIDERS):
             raise InputError(f"ahead: unknown provider {ahead.provider!r:.40}; one of: {', '.join(PROVIDERS)}")
-        self._choose: ChooseRecords = BY_VALUE if meta is None else SummarizerChoice(meta)
+        self._choose: ChooseRecords = by_value if meta is None else by_summarizer(meta)
         compactor = Compactor(
             policy=policy or Policy(),
             summarizer=by_section["dynamic"],
@@ -447,7 +447,7 @@ class EnvelopeBuilder:
         )
         envelope = with_rule_findings(envelope, whole.state, required=self.require_rules)
         if keep:
-            kept = None if head.cut is None or self._choose is BY_VALUE else head.cut.kept
+            kept = None if head.cut is None or self._choose is by_value else head.cut.kept
             configured = self._configuration()
             keep_manifest(whole, address, configured, decided.reports, decided.findings, kept, groups)
             self._estimated_tokens = int(envelope.metrics["estimated_tokens"])
@@ -529,7 +529,7 @@ class EnvelopeBuilder:
         builder.model = manifest["model"]  # its prices and window have been looked up already
         counter = Counter(builder.counter.tokenizer, manifest["images"])
         if "meta_kept" in manifest:
-            builder._choose = ManifestChoice(frozenset(manifest["meta_kept"]))
+            builder._choose = as_kept(frozenset(manifest["meta_kept"]))
         if "groups" in manifest:
             builder._shown_groups = frozenset(manifest["groups"])
         if "sent_as" in manifest:

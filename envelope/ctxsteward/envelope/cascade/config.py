@@ -193,7 +193,9 @@ def load_tree(path: str | Path) -> Tree:
 
 def parse_tree(text: str, source: str, *, json: bool = False) -> Tree:
     """Read the mapping in a text."""
-    if not (json or _looks_like_json(text)):
+    head = text.lstrip()
+    looks_like_json = head.startswith("{") and head[1:].lstrip()[:1] in ('"', "}", "")
+    if not (json or looks_like_json):
         return read_mapping(text, source, _READING)
     try:
         document = decode(text.encode(), source, "")
@@ -204,11 +206,6 @@ def parse_tree(text: str, source: str, *, json: bool = False) -> Tree:
     if not isinstance(document, dict) or not document:
         raise InvalidCascade(source, "", show(document), _READING.expected)
     return Tree(document, {}, source)
-
-
-def _looks_like_json(text: str) -> bool:
-    head = text.lstrip()[:1]
-    return head == "{" and text.lstrip()[1:].lstrip()[:1] in ('"', "}", "")
 
 
 def refused(tree: Tree, keys: Keys, found: str, hint: str) -> InvalidCascade:

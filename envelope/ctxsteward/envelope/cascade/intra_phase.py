@@ -58,7 +58,13 @@ def _choose(settings: IntraContext, window: Window, need_tokens: int) -> Compact
     window.price_masks(closed=True)
     rows = [row for row in window.candidates if not row.must and not row.task]
     ages = _ages(window.candidates)
-    masked = {row.group.first: row for row in rows if _is_masked(settings, row, ages[row.group.first])}
+    masked = {
+        row.group.first: row
+        for row in rows
+        if ages[row.group.first] > settings.mask_observations_after
+        and row.masked_tokens < row.tokens
+        and not (settings.preserve_errors and _tells_of_error(row.group))
+    }
     masked |= {row.group.first: row for row in _repeated(window.candidates)}
     shorten = {row.group.first: tokens for row in rows if (tokens := _reasoning_tokens(settings, window, row, ages))}
     freed = sum(row.tokens - row.masked_tokens for row in masked.values())
@@ -93,11 +99,6 @@ def _ages(rows: Sequence[CompactionCandidate]) -> dict[int, int]:
         ages[row.group.first] = steps
         steps += row.group.entries[0].message.role == "assistant"
     return ages
-
-
-def _is_masked(settings: IntraContext, row: CompactionCandidate, age: int) -> bool:
-    saves = age > settings.mask_observations_after and row.masked_tokens < row.tokens
-    return saves and not (settings.preserve_errors and _tells_of_error(row.group))
 
 
 def _repeated(rows: Sequence[CompactionCandidate]) -> Iterator[CompactionCandidate]:

@@ -26,7 +26,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import InputError, Message
@@ -286,7 +286,18 @@ def read_past(
                 place = max(place, order.index(event.phase))
             wanted = (chosen or {}).get(event.phase or "")
             if wanted is None or log.attempt is None or log.attempt == wanted:
-                placed.append((place, _past_message(log, entry, held)))
+                message = PastMessage(
+                    number=0,
+                    session=log.session,
+                    ordinal=event.ordinal,
+                    phase=event.phase,
+                    attempt=log.attempt,
+                    is_pinned=event.pin is not None or event.ordinal in log.session.state.pins,
+                    joins=event.placement.joins,
+                    stored_tokens=event.tokens,
+                    held=held.get(event.ordinal),
+                )
+                placed.append((place, message))
     placed.sort(key=lambda row: row[0])
     messages = tuple(replace(message, number=number) for number, (_, message) in enumerate(placed, 1))
     for phase, values in (states or {}).items():
@@ -309,21 +320,6 @@ def state_notes(session: Session) -> dict[str, dict[str, Any]]:
             raise InputError(f"note {name!r} of session {session.id!r} is {text[:40]!r}; state is a JSON object")
         states[name.removeprefix(STATE_NOTE)] = values
     return states
-
-
-def _past_message(log: PhaseLog, entry: LogEntry, held: Mapping[int, LogEntry]) -> PastMessage:
-    event = entry.event
-    return PastMessage(
-        number=0,
-        session=log.session,
-        ordinal=event.ordinal,
-        phase=event.phase,
-        attempt=log.attempt,
-        is_pinned=event.pin is not None or event.ordinal in log.session.state.pins,
-        joins=event.placement.joins,
-        stored_tokens=event.tokens,
-        held=held.get(event.ordinal),
-    )
 
 
 def origins_of(messages: Iterable[PastMessage]) -> str:
@@ -374,7 +370,8 @@ class Expiry:
                 continue
             wire = original.wire
             if original.tool_results and self._over("tool_results", message):
-                wire = with_results(wire, partial(_expired, message.origin))
+                line = f"[tool result expired, {message.origin}]"
+                wire = with_results(wire, lambda _, line=line: line)
             if self.hides_images(message):
                 wire = without_images(wire, None, EXPIRED_IMAGE)
             self.hidden += wire is not original.wire
@@ -388,7 +385,3 @@ class Expiry:
     def _over(self, kind: TtlKind, message: PastMessage) -> bool:
         limit = self.limits.get(kind)
         return limit is not None and self._ages.get(message.number, 0) > limit
-
-
-def _expired(origin: str, content: object) -> str:
-    return f"[tool result expired, {origin}]"

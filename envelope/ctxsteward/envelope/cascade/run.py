@@ -96,7 +96,10 @@ def open_phase(
     was opened before calls no selector, model or embedder again.
     """
     phase = phase_named(cascade, phase_name)
-    _check_run(run, attempt)
+    if not isinstance(run, str) or not 0 < len(run) <= MAX_RUN_CHARS:
+        raise InputError(f"run {run!r:.60} is not usable as an id; take 1 to {MAX_RUN_CHARS} characters")
+    if attempt is not None and (type(attempt) is not int or not 1 <= attempt <= MAX_ATTEMPTS):
+        raise InputError(f"invalid attempt {attempt!r:.40}; attempts count from 1 to {MAX_ATTEMPTS}")
 
     def session_of(id: str) -> Session:
         texts = () if store.exists(id, tenant=tenant) else system
@@ -129,8 +132,12 @@ def open_phase(
     if not is_new or _is_opened(store, run, phase, attempt, tenant):  # or by another caller, while this call chose
         again = session_of(name) if is_new else laid_out_in
         return OpenedPhase(session=again, context=context, is_new=False, policy=policy)
-    if stream is not None:
-        _catch_up(stream, context, past)
+    if stream is not None:  # copy messages of earlier phases from their own sessions into the stream
+        stream.extend(
+            NewMessage(message=message.wire, origin=message.origin, id=f"copy of {message.origin}"[:200])
+            for message in context.messages[context.injected :]
+            if not message.origin.startswith(f"{stream.id}§") and message.origin not in past.copied
+        )
     if session is None:
         assert stream is not None
         session = stream.fork(id=name)
@@ -267,22 +274,6 @@ def _ledger_id(run: str) -> str:
     return f"{run}..ledger"
 
 
-def _check_run(run: str, attempt: int | None) -> None:
-    if not isinstance(run, str) or not 0 < len(run) <= MAX_RUN_CHARS:
-        raise InputError(f"run {run!r:.60} is not usable as an id; take 1 to {MAX_RUN_CHARS} characters")
-    if attempt is not None and (type(attempt) is not int or not 1 <= attempt <= MAX_ATTEMPTS):
-        raise InputError(f"invalid attempt {attempt!r:.40}; attempts count from 1 to {MAX_ATTEMPTS}")
-
-
-def _catch_up(stream: Session, context: PhaseContext, past: Past) -> None:
-    """Copy messages of earlier phases from their own sessions into the stream."""
-    stream.extend(
-        NewMessage(message=message.wire, origin=message.origin, id=f"copy of {message.origin}"[:200])
-        for message in context.messages[context.injected :]
-        if not message.origin.startswith(f"{stream.id}§") and message.origin not in past.copied
-    )
-
-
 def _show(session: Session, phase: Phase, attempt: int | None, context: PhaseContext) -> None:
     prefix = f"open {phase.name}" if attempt is None else f"open {phase.name} {attempt}"
     shown = context.messages[: context.injected]
@@ -395,8 +386,10 @@ def _rows(cascade: Cascade, tree: Tree, rows: list[Any], above: tuple[str, ...])
         if ("message" in row) == ("messages" in row):
             raise refused(tree, keys, "no message", "write one of `message` and `messages`")
         attempt = row.get("attempt")
-        if attempt is not None and (type(attempt) is not int or not 1 <= attempt <= 100 or not row.get("phase")):
-            raise refused(tree, (*keys, "attempt"), show(attempt), "write 1 to 100, with a phase")
+        if attempt is not None and (
+            type(attempt) is not int or not 1 <= attempt <= MAX_ATTEMPTS or not row.get("phase")
+        ):
+            raise refused(tree, (*keys, "attempt"), show(attempt), f"write 1 to {MAX_ATTEMPTS}, with a phase")
         yield from _messages(tree, row, keys, attempt)
 
 

@@ -194,14 +194,8 @@ def _failures() -> Iterator[None]:
         raise TemplateFailed(problem, "correct the template, or the data it is given") from error
 
 
-def _refuse_what_is_not_allowed(tree: nodes.Template) -> None:
-    for node in (tree, *tree.find_all(nodes.Node)):
-        problem = _problem(node)
-        if problem is not None:
-            raise TemplateFailed(f"{problem} is not allowed (line {node.lineno} of the template)", _ALLOWED_HINT)
-
-
 def _problem(node: nodes.Node) -> str | None:
+    """Return a name for what this node does if templates may not do it, else None."""
     if not isinstance(node, _NODES) or isinstance(node, nodes.Pow):
         kind = type(node).__name__
         return _REFUSED_NODES.get(kind, f"{{% {kind.removesuffix('Block').removesuffix('Import').lower()} %}}")
@@ -285,7 +279,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             raise TemplateFailed(f"{len(text):,} characters", f"write at most {limit:,}")
         with _failures():
             tree = self.parse(text)
-            _refuse_what_is_not_allowed(tree)
+            for node in (tree, *tree.find_all(nodes.Node)):
+                if (problem := _problem(node)) is not None:
+                    what = f"{problem} is not allowed (line {node.lineno} of the template)"
+                    raise TemplateFailed(what, _ALLOWED_HINT)
             unknown = find_undeclared_variables(tree) - {"input", "state", "range"} if self.is_condition else ()
             for name in sorted(unknown):
                 raise TemplateFailed(f"the name {name[:40]!r} is not known", "write input.KEY or state.KEY")

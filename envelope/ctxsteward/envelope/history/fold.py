@@ -94,7 +94,7 @@ class DamageWitness(Protocol):
         """Return the message with this ordinal if it is elsewhere in the log, else None."""
 
     def found(self, ordinal: int, ref: str) -> LogEntry | MissingMessage:
-        """A message that a compaction shows again."""
+        """Return a message that a compaction shows again."""
 
     def stood_in(self, ordinal: int) -> None:
         """Note that a stand-in replaces the message with this ordinal."""
@@ -119,7 +119,7 @@ def fold(state: State, rows: Sequence[Row], witness: DamageWitness, last: int | 
             mending.take_spoiled(row, rows[index + 1 :])
         else:
             state.apply(row, lambda ordinal: witness.found(ordinal, f"§{ordinal}"))
-    if last is not None and state.ordinal < last:  # the last row was a message, and does not say so any more
+    if last is not None and state.ordinal < last:  # the last row was a message, and its record no longer shows that
         mending = mending or _LogMender(state, witness, last)
     if mending is not None:
         mending.finish()

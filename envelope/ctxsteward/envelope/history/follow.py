@@ -24,12 +24,12 @@ process finds the place of a history with one look into the journal, and two pro
 once. In one process a call costs a digest of the whole history (about 2 µs a message) and a comparison of new messages.
 
 Erased messages are skipped: an erased message of the log stands for the caller's copy, whose words are not read again.
-A forgotten principal may write no more in the session: the call raises `Erased`. With ``forgotten="draft"`` a draft has
-the messages beyond the log instead; this call sees them and nothing is kept. If the history then diverges from the log,
-copies of that principal's older messages cannot be distinguished from new ones, so all but the newest user turn are
-left out. Finding `erased_skipped`.
+A forgotten principal may write no more in the session: the call raises `Erased`. With ``forgotten="draft"`` the call
+returns a draft that has the messages beyond the log, and the log stays as it is. If the history then diverges from the
+log, copies of that principal's older messages cannot be distinguished from new ones, so all but the newest user turn
+are left out. The finding is `erased_skipped`.
 
-Raises what `Session.extend` raises. A history with an invalid message is not written at all.
+Raises the errors of `Session.extend`. A history with an invalid message is not written at all.
 """
 
 from __future__ import annotations
@@ -95,18 +95,7 @@ class HandedHistory(NamedTuple):
     """For each message, a keyed digest of all messages up to it."""
     has_own_text: bool = False
     has_other_head: bool = False
-    """Whether its leading system messages say anything that the session's head does not."""
-
-
-class Overlap(NamedTuple):
-    """The place where a compacted history meets a log."""
-
-    session: Session
-    known: int
-    """Number of the history's messages up to the last one that the log has."""
-    ordinal: int
-    """Ordinal of that last message in the log."""
-    run: int
+    """Whether its leading system messages contain text that the session's head lacks."""
 
 
 class Follower:
@@ -121,16 +110,16 @@ class Follower:
         self._raw: list[bytes] = []
         """Digests of the last history's messages as they were handed over."""
         self._read: dict[bytes, tuple[SaidMessage | None, Wire | None]] = {}
-        """Content by raw digest (None: all of it is our text), and the message without our text if it had any."""
+        """Content by raw digest (None if all of it is our text), and the message without our text if it had any."""
         self._chain: list[bytes] = []
         self._known: dict[tuple[str, int], SaidMessage] = {}
         """Content of log messages, by the session that wrote them and ordinal."""
         self._siblings: dict[tuple[str, int], dict[bytes, int]] = {}
-        """By session and last common ordinal: the number of each fork, by the digest of its first message."""
+        """Numbers of forks by session and last common ordinal, then by the digest of the fork's first message."""
         self._stood: tuple[Sequence[bytes], int] = (), 0
-        """Chain of the last history that was followed, and how many of its messages the log has."""
+        """Chain of the last followed history, and the number of its messages that the log has."""
         self._kept: int = 0
-        """How many messages of the current history the log has after this call."""
+        """Number of messages of the current history that the log has after this call."""
         self._forgotten: ForgottenWriter = "raise"
         self._pasted: set[int] = set()
         """Ordinals of user messages that came with more or less text around them than in the log."""
@@ -245,7 +234,7 @@ class Follower:
             return past
         overlap = self._overlap({known.id: known for known in (self._leaf, session, self._root)}.values(), history)
         if overlap is not None:
-            return self._compacted(history, overlap, principal)
+            return self._compacted(history, *overlap, principal)
         child = self._fork(session, history, common)
         return self._go_on(child, history, len(child), len(child), principal)
 
@@ -417,8 +406,11 @@ class Follower:
         before, known = self._stood
         return list(messages[known if known and chain[:known] == before[:known] else newest_turn(said) :])
 
-    def _compacted(self, history: HandedHistory, overlap: Overlap, principal: str | None) -> Session:
-        session, known, ordinal, _ = overlap
+    def _compacted(
+        self, history: HandedHistory, session: Session, known: int, ordinal: int, principal: str | None
+    ) -> Session:
+        """Append the messages behind the first `known` of a compacted history, the last of which the log has at
+        `ordinal`."""
         if known == len(history.messages) and ordinal < len(session):
             self._leaf, self._met = session, None
             session = session.past(ordinal)
@@ -432,12 +424,14 @@ class Follower:
         )
         return session
 
-    def _overlap(self, sessions: Iterable[Session], history: HandedHistory) -> Overlap | None:
+    def _overlap(self, sessions: Iterable[Session], history: HandedHistory) -> tuple[Session, int, int] | None:
         """Find the end of log or history inside the other, with fewer messages before it in the history.
 
-        The longest run wins. A history that only leaves out messages in the middle was edited, not compacted.
+        Return the log, the number of the history's messages up to the last one that the log has, and that message's
+        ordinal in the log. The longest run of equal messages wins. A history that only leaves out messages in the
+        middle was edited, not compacted.
         """
-        best: Overlap | None = None
+        best, longest = None, 0
         for session in sessions:
             common = self._common(session, history, 0)
             for known, ordinal in self._ends(session, history):
@@ -448,8 +442,8 @@ class Follower:
                 is_shorter = 0 <= stand_in < replaced and (stand_in > 0 or common < MIN_OVERLAP)
                 shared = {message.said: message.chars for message in history.messages[known - run : known]}
                 is_long = len(shared) >= (MIN_OVERLAP if sum(shared.values()) >= MIN_OVERLAP_CHARS else SURE_OVERLAP)
-                if is_shorter and is_long and (best is None or run > best.run):
-                    best = Overlap(session, known, ordinal, run)
+                if is_shorter and is_long and run > longest:
+                    best, longest = (session, known, ordinal), run
         return best
 
     def _ends(self, session: Session, history: HandedHistory) -> Iterator[tuple[int, int]]:

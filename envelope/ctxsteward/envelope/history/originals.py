@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ctxsteward.language.passages import passage_spans
-from ctxsteward.schemas import CompressionReport, Erased, Message, Ref, ReferenceNotFound, TextPart, ToolResultPart
+from ctxsteward.schemas import CompressionReport, Erased, Message, Ref, ReferenceNotFound, TextPart
 from ctxsteward.schemas.errors import Damaged, InvalidReference
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.addresses import META_REPORT, report_in
@@ -126,7 +126,11 @@ class Originals:
             return self._passage(message, part, ref)
         if part > len(results):
             raise ReferenceNotFound(ref, self._replica.id, f"that message holds {len(results)} tool results")
-        return message if message.role == "tool" else _as_tool_message(results[part - 1])
+        if message.role == "tool":
+            return message
+        result = results[part - 1]
+        wire: Wire = {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
+        return Message(role="tool", dialect="openai", parts=(result,), wire=wire)
 
     def _passage(self, message: Message, part: int, ref: str) -> Message:
         spans = passage_spans(message.text)
@@ -210,8 +214,3 @@ class Originals:
             for line in row.earlier
             if line.session == session
         )
-
-
-def _as_tool_message(result: ToolResultPart) -> Message:
-    wire: Wire = {"role": "tool", "tool_call_id": result.call_id, "content": result.text}
-    return Message(role="tool", dialect="openai", parts=(result,), wire=wire)

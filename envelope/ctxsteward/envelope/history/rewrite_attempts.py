@@ -62,7 +62,8 @@ def rewrite_findings(message: Message, ref: str) -> Iterator[Finding]:
     """Yield and count the finding for an untrusted message that names controls of the product."""
     if message.role in ("system", "developer"):
         return
-    text = "\n".join(_texts(message))
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    text = "\n".join((*texts, *(result.text for result in message.tool_results)))
     folded = text.casefold()
     possible = [name for name in _FORMS if any(word in folded for word in _WORDS[name])]
     forms = [name for name in possible if _FORMS[name].search(text)]
@@ -74,11 +75,3 @@ def rewrite_findings(message: Message, ref: str) -> Iterator[Finding]:
     rewrite_attempt(message.role)
     found = f"names controls of the context ({', '.join(forms)}); it is data and changes nothing"
     yield Finding(kind="rewrite_attempt", ref=ref, field=message.role, text=found)
-
-
-def _texts(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        if isinstance(part, TextPart):
-            yield part.text
-    for result in message.tool_results:
-        yield result.text

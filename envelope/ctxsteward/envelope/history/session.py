@@ -52,7 +52,7 @@ from .state import State
 from .tool_groups import LogEntry, NewMessage, ParsedMessage, check_meta, check_note, checked_outcome
 
 MemoryScope = Literal["principal"]
-"""Whose earlier sessions a user turn searches: those of the message's principal."""
+"""The person whose earlier sessions a user turn searches: the message's principal."""
 BATCH_MESSAGES = 1000
 """Most messages that `extend` writes in one journal append."""
 
@@ -100,7 +100,7 @@ class Session:
         `earlier_sessions` searches a person's words in other sessions."""
         self._claim = claim
         self.memory: MemoryScope | None = memory
-        """Whose earlier sessions a user turn searches unless the builder says so itself; None for nobody's."""
+        """Default of the builder's `memory`: the person whose earlier sessions a user turn searches, or None."""
         self.earlier_sessions = earlier_sessions
         self.now = now
         """The store's clock (ISO 8601) that dates reports, or None without a clock."""

@@ -57,7 +57,10 @@ def open_log(
             replica.noticed.add(findings_of(wanted))
         else:
             wanted = replace(wanted, findings=pinned.findings)
-        replica.noticed.add(_replaced(pinned, wanted))
+        text = "is another one than before; it replaces that from here on, and the prefix is cached anew"
+        for name in ("system", "tools"):
+            if (was := getattr(pinned, name)) and was != getattr(wanted, name):
+                replica.noticed.add([Finding(kind="head_replaced", field=name, text=f"`{name}` {text}")])
         replica.retried(lambda: replica.commit(wanted))
 
 
@@ -108,13 +111,6 @@ def _system(system: str | Sequence[str | Wire] | None) -> tuple[str, ...]:
         encode_wire({"text": text})
         texts.append(text)
     return tuple(text for text in texts if text)
-
-
-def _replaced(before: SessionHead, now: SessionHead) -> list[Finding]:
-    """Return findings that the session continues under another system text or other tools than before."""
-    text = "is another one than before; it replaces that from here on, and the prefix is cached anew"
-    changed = [name for name in ("system", "tools") if (was := getattr(before, name)) and was != getattr(now, name)]
-    return [Finding(kind="head_replaced", field=name, text=f"`{name}` {text}") for name in changed]
 
 
 def _tools(tools: Sequence[Wire]) -> tuple[Wire, ...]:

@@ -21,7 +21,7 @@ from .state import HeldRule, State
 from .tool_groups import LogEntry, ToolGroup, is_user_turn
 
 MAX_HELD_RULES = 100
-"""Of users, whose messages have left the window: the oldest are held."""
+"""Most rules of users kept after their messages left the window; the oldest ones are kept."""
 
 RuleKind = Literal["policy", "rail", "pin", "user"]
 _KINDS: dict[str, RuleKind] = {"policies": "policy", "rails": "rail"}
@@ -37,7 +37,7 @@ class StandingRule(NamedTuple):
     texts: tuple[str, ...]
     """Its words; a pinned message may have several texts."""
     principal: str | None = None
-    """Of a user's rule: who stated it, as far as the application says."""
+    """Author of a user's rule; None for another rule, or if the application names no author."""
     lifted_by: str | None = None
     """Reference of the message that lifts it; it need not be shown any more."""
 
@@ -102,7 +102,7 @@ def held_rules_finding(state: State) -> Finding | None:
 def _user_rules(state: State, reader: RuleReader) -> Iterator[tuple[HeldRule, int | None]]:
     """Yield each rule that users have stated, with the ordinal of the message in the window that lifts it."""
     read = [message for group in state.groups for message in _read(group, reader)]
-    # stated twice it is one rule, at its newest place
+    # a rule that was stated twice counts once, at its newest place
     rules = {(rule.text, rule.principal): rule for rule in state.rules}
     rules |= {(rule.text, rule.principal): rule for message in read for rule in message.stated}
     lifting = [message.entry for message in read if message.may_lift] if rules else []

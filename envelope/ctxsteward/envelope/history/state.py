@@ -138,7 +138,7 @@ class State:
     compacted_to: int = 0
     """Highest ordinal that any compaction has taken out of the window."""
     left_out_tokens: int | None = 0
-    """Of all messages that compactions have taken out of the window; None: they were made before this was kept."""
+    """Tokens of all messages that compactions have removed from the window; None in logs of earlier versions."""
     compacted_at: int = 0
     """Ordinal of the newest message at the newest compaction; 0 before the first one."""
     masked: frozenset[int] = frozenset()
@@ -262,7 +262,7 @@ class State:
             self.phase = event.phase
 
     def _shorten_replies(self) -> None:
-        """Shorten the reply before the turn that ends to its beginning and end, if a newer one exists by now.
+        """Shorten the reply before the ending turn to its beginning and end, if there is a newer reply.
 
         Replies are most of a chat and would push the user's words out of the window.
         """

@@ -445,17 +445,14 @@ def check_meta(new: NewMessage) -> None:
         except UnicodeEncodeError:
             raise InputError(f"`{name}` holds a lone surrogate; write well-formed Unicode") from None
     if new.principal is not None:
-        _check_principal(new.principal)
+        # a name with an invisible character would make one person many
+        if (char := unseen(new.principal)) is not None:
+            shown = f"`principal` {new.principal!r:.60}"
+            raise InputError(f"{shown} holds {char}, which nobody can see; write the name without it")
+        if new.principal.isspace():
+            raise InputError(f"`principal` is {new.principal!r:.60}; write a name that can be seen, or None")
     if new.pin not in (None, "keep", "soft"):
         raise InputError(f"`pin` is {new.pin!r:.60}; write 'keep', 'soft' or None")
-
-
-def _check_principal(name: str) -> None:
-    """Refuse a name with invisible characters, which would make one person many."""
-    if (char := unseen(name)) is not None:
-        raise InputError(f"`principal` {name!r:.60} holds {char}, which nobody can see; write the name without it")
-    if name.isspace():
-        raise InputError(f"`principal` is {name!r:.60}; write a name that can be seen, or None")
 
 
 def check_note(name: str, text: object) -> None:

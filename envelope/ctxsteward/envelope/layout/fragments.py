@@ -199,7 +199,10 @@ def _built(group: ToolGroup, shape: RenderOptions, nonce: str, counter: Counter)
     steps: list[Step] = []
     answers: list[ToolResult] = []
     trailing: list[MessageStep | DerivedText] = []
-    names = {id: name for entry in group.entries for id, name in _call_names(entry).items()}
+    names: dict[str, str] = {}
+    for entry in group.entries:
+        aliases = dict(entry.event.placement.aliases)
+        names |= {aliases.get(index, call.id): call.name for index, call in enumerate(entry.message.tool_calls)}
     for position, entry in enumerate((only, *group.entries[1:])):
         message, placement = entry.message, entry.event.placement
         parts += [str(entry.ordinal), entry.event.wire]
@@ -333,11 +336,6 @@ def _ref(entry: LogEntry, index: int) -> str:
     return entry.ref if len(entry.message.tool_results) == 1 else f"{entry.ref}.{index + 1}"
 
 
-def _call_names(entry: LogEntry) -> dict[str, str]:
-    aliases = dict(entry.event.placement.aliases)
-    return {aliases.get(index, call.id): call.name for index, call in enumerate(entry.message.tool_calls)}
-
-
 T = TypeVar("T")
 Kind = Literal["text", "tools", "observations", "bullets", "group", "context", "notes"]
 
@@ -425,7 +423,7 @@ class FragmentCache:
         self._lock = forking.lock()
         """Guards `wires`, because several threads may render envelopes that share a strip."""
         self.wires: dict[str, tuple[list[Wire], list[int]]] = {}
-        """By provider: rendered messages, and the number of them before each fragment."""
+        """Rendered messages by provider, and the number of messages before each fragment."""
 
     def fits(
         self,

@@ -13,7 +13,7 @@ builders it is laid out. It names records and has none of their text, so an eras
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,19 +49,13 @@ def by_value(records: Sequence[MetaRecord], room_tokens: int, counter: Counter) 
     return ChosenRecords(frozenset(record.id for record in records), "value")
 
 
-BY_VALUE: ChooseRecords = by_value
+def by_summarizer(summarizer: Summarizer) -> ChooseRecords:
+    """Return a chooser that keeps the records which the summarizer's bullets cite, whole and as written.
 
-
-@dataclass(frozen=True, slots=True)
-class SummarizerChoice:
-    """A choice by a summarizer: the records that its bullets cite stay, whole and as written.
-
-    It gets the records as messages ``§1``, ``§2`` … in the order of the profile.
+    The summarizer gets the records as messages ``§1``, ``§2`` … in the order of the profile.
     """
 
-    summarizer: Summarizer
-
-    def __call__(self, records: Sequence[MetaRecord], room_tokens: int, counter: Counter) -> ChosenRecords:
+    def choose(records: Sequence[MetaRecord], room_tokens: int, counter: Counter) -> ChosenRecords:
         source = SummarizerInput(
             messages=tuple(
                 SourceMessage(ref=f"§{number}", message=Message.from_wire({"role": "user", "content": record.text}))
@@ -69,9 +63,9 @@ class SummarizerChoice:
             ),
             count_tokens=counter.text,
         )
-        name = getattr(self.summarizer, "__name__", type(self.summarizer).__name__)
+        name = getattr(summarizer, "__name__", type(summarizer).__name__)
         try:
-            summary = self.summarizer(source, budget_tokens=room_tokens)
+            summary = summarizer(source, budget_tokens=room_tokens)
             cited = {Ref.parse(ref).ordinal for bullet in summary.bullets for ref in bullet.citations}
             fault = "" if cited <= set(range(1, len(records) + 1)) else "it cites records that it was not shown"
         except Exception as error:  # a summarizer is the caller's code: lay the head out even if it raises
@@ -80,15 +74,12 @@ class SummarizerChoice:
             return by_value(records, room_tokens, counter)._replace(fault=f"{name}: {fault}")
         return ChosenRecords(frozenset(records[number - 1].id for number in cited), f"summarizer {name}")
 
+    return choose
 
-@dataclass(frozen=True, slots=True)
-class ManifestChoice:
-    """The choice that a manifest names, so that a rebuilt envelope shows the same records."""
 
-    ids: frozenset[str]
-
-    def __call__(self, records: Sequence[MetaRecord], room_tokens: int, counter: Counter) -> ChosenRecords:
-        return ChosenRecords(self.ids, "as kept")
+def as_kept(ids: frozenset[str]) -> ChooseRecords:
+    """Return a chooser that keeps the records a manifest names, so that a rebuilt envelope shows the same records."""
+    return lambda records, room_tokens, counter: ChosenRecords(ids, "as kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,16 +143,13 @@ def lay_meta(
         kept=tuple(record.id for record in records),
         left=tuple(left),
     )
-    return (fragment,) if records else (), tuple(_findings(cut, chosen.fault)), cut
-
-
-def _findings(cut: MetaCut, fault: str) -> Iterator[Finding]:
-    left = ", ".join(record.id for record in cut.left)
-    text = f"meta did not fit {cut.limit_tokens} tokens; left out whole records: {left}"
-    yield Finding(kind="meta_records_left_out", field="budgets.meta_tokens", text=text)
-    if fault:
-        text = f"records of meta were chosen by value: the summarizer failed: {fault}"
-        yield Finding(kind="meta_summarizer_refused", field="summarizer", text=text)
+    names = ", ".join(record.id for record in left)
+    text = f"meta did not fit {limit} tokens; left out whole records: {names}"
+    findings = [Finding(kind="meta_records_left_out", field="budgets.meta_tokens", text=text)]
+    if chosen.fault:
+        text = f"records of meta were chosen by value: the summarizer failed: {chosen.fault}"
+        findings.append(Finding(kind="meta_summarizer_refused", field="summarizer", text=text))
+    return (fragment,) if records else (), tuple(findings), cut
 
 
 def report_of(cut: MetaCut, key: AddressKey, session: str, head_at: object) -> CompressionReport:

@@ -328,7 +328,9 @@ def known_format(name: str) -> str:
 
 def shape_of(value: object, format: str, source: str, where: str) -> str:
     """Return the shape of one value; raise `InvalidTranscript` if it does not fit a given format."""
-    shapes = list(_shapes(value))
+    shapes = ["chat"] if isinstance(value, list) else []
+    if isinstance(value, dict):
+        shapes = [shape for mark, shape in _MARKS.items() if mark in value]
     wanted = ("message", "chat") if format in _CHAT_FORMATS else (format,)
     for shape in shapes:
         if format == "auto" or shape in wanted:
@@ -344,14 +346,6 @@ def is_transcript_list(value: list[object]) -> bool:
     return not any(isinstance(item, dict) and not {"role", "parts"}.isdisjoint(item) for item in value) and any(
         isinstance(item, list) or (isinstance(item, dict) and not _MARKS.keys().isdisjoint(item)) for item in value
     )
-
-
-def _shapes(value: object) -> list[str]:
-    if isinstance(value, list):
-        return ["chat"]
-    if isinstance(value, dict):
-        return [shape for mark, shape in _MARKS.items() if mark in value]
-    return []
 
 
 STDIN = "-"

@@ -53,7 +53,9 @@ def inside(value: object) -> Iterator[tuple[str, object]]:
         yield path, node
         children: list[tuple[str, object]] = []
         if isinstance(node, dict):
-            children = [(at(path, _step(key)), child) for key, child in node.items()]
+            for key, child in node.items():
+                step = key if key.isidentifier() and key.isascii() else f"[{ascii(key)[:40]}]"
+                children.append((at(path, step), child))
         elif isinstance(node, list):
             children = [(f"{path}[{index}]", child) for index, child in enumerate(node)]
         stack.extend(reversed(children))
@@ -98,10 +100,6 @@ def checked(wire: object, source: str, where: str) -> Message:
         ) from error
     except InputTooLarge as error:
         raise InputTooLarge(f"{source}: {where}", error.size_bytes, error.cap_bytes) from error
-
-
-def _step(key: str) -> str:
-    return key if key.isidentifier() and key.isascii() else f"[{ascii(key)[:40]}]"
 
 
 MAX_VALUE_DEPTH = MAX_DEPTH + 8

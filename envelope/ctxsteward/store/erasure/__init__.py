@@ -1,1 +1,1 @@
-"""Forgetting a session or a person: what is destroyed, redacted and withdrawn, and in which order."""
+"""Forget a session or a person: destroy keys, redact logs, withdraw derived records, and sign a receipt."""

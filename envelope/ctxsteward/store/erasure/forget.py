@@ -1,33 +1,36 @@
-"""Forgetting: a session, or a principal in all of them, so that no byte of what they said can be read again.
+"""Forget a session, or a principal in one session or all, so that no byte of their messages can be read again.
 
-    forget(store, session="s-42", who="dpo", why="request 7", when="2026-11-22")     forks of it included
+    forget(store, session="s-42", who="dpo", why="request 7", when="2026-11-22")     the session and its forks
     forget(store, principal="ann", …)                     her messages in every session of the tenant
     forget(store, session="s-42", principal="ann", …)     her messages in one session and its forks
 
-In this order, so that repeating it finishes what a crash or a dead store has left: tombstones and data keys
-(`Vault.destroy_key`; where the object store does not answer nothing has changed yet), then what was derived elsewhere
-(recommendations, erasers), then the journal, then its files are scrubbed. A session is deleted whole and its id stays
-burned. A principal's messages keep their place without their words (`redacted_log`), and the principal writes no more
-in those sessions. What stays in plain: ids of sessions and principals, ids of calls and messages, tool names, and who
-forgot whom, when and why. What others said about a principal, the model included, stays unless it was appended under
-the principal.
+The order of an erasure lets a repeat finish what a crash or an unreachable store has left undone. First it writes
+tombstones and destroys data keys (`Vault.destroy_key`; if the object store does not answer, nothing has changed yet).
+Then it erases derived data (recommendations, erasers), then the journal's records, and scrubs the journal's files.
 
-The erasers that are called: those handed in, and those of the store (its index of context cards among them, open or
-not). Files beside the journal that can be derived again (`derived_files`) are deleted, unless this process has one
-open; then its eraser is among `Backend.erasers` and names the file (`path`). A session that only the steward knows,
-from a transcript from outside, is forgotten like any other.
+A session is deleted as a whole, and its id is never used again. A principal's messages keep their place and lose their
+words (`redacted_log`), and the principal can write no more in those sessions. These stay readable: ids of sessions,
+principals, calls and messages, tool names, and author, time and reason of the erasure. Messages about a principal by
+others, the model included, stay unless they were appended under the principal.
 
-What cannot be read (a session whose first link is lost, a damaged link) is passed over with a finding, and everybody
-else is forgotten all the same; `Erasure.complete` is then False, and the command's exit code 1.
+An erasure calls the erasers that the caller passes, and those of the store, such as its index of context cards. It
+deletes derived files beside the journal (`derived_files`), except those that this process has open: their erasers are
+in `Backend.erasers` and name the file (`path`). It also forgets a session that only the steward knows, from a
+transcript outside the store.
 
-Records that packages above the store have made of the sessions are reached through `DerivedRecords`: the steward's
-harvest, its recommendations and its ledgers. A ledger in another folder, or on another machine, leaves a finding, too.
+A session that cannot be read (its first link is lost, a link is damaged) leaves a finding, and the erasure continues
+with the others. `Erasure.complete` is then False, and the command's exit code is 1.
+
+`DerivedRecords` reaches records that packages above the store made of the sessions: the steward's harvest,
+recommendations and ledgers. A ledger in another folder, or on another machine, leaves a finding.
 
 An erasure ends with a signed receipt (`receipt`), which people check without the store.
 
-`apply_tombstones` does the same for what another machine has forgotten. Raises `InputError` for a subject that is not
-known, `StoreUnavailable` and `OutcomeUnknown` where it must be repeated, `StoreError` where an eraser failed or a file
-cannot be deleted. Source: the state design (addresses, tenants, erasure); NIST SP 800-88.
+`apply_tombstones` erases on this machine what another machine has forgotten.
+
+Raises `InputError` for an unknown subject, `StoreUnavailable` and `OutcomeUnknown` if the call must be repeated,
+`StoreError` if an eraser failed or a file cannot be deleted. Source: the state design (addresses, tenants, erasure);
+NIST SP 800-88.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ ENTRY_POINTS = "ctxsteward.erasure"
 
 
 def derived_files(store: Backend, tenant: str, erasers: Iterable[Eraser] = ()) -> list[Eraser]:
-    """Erasers of what the store has derived, except files that another eraser covers; none for a store in memory."""
+    """Return the erasers of the store's derived data, except files that another eraser covers."""
     rows = [] if store.derived_rows is None else [store.derived_rows.of(tenant)]
     if store.folder is None:
         return [*rows]
@@ -89,9 +92,9 @@ def forget(
     erasers: Sequence[Eraser] = (),
     elsewhere: RemoteSessions | None = None,
 ) -> Erasure:
-    """Erase a session, a principal, or a principal in one session; see the module. `when` is ISO 8601.
+    """Erase a session, a principal, or a principal in one session; `when` is ISO 8601.
 
-    `elsewhere` is the object store's copy of the sessions; default: the store's own write-behind.
+    `elsewhere` reaches the object store's copy of the sessions; by default, the store's own write-behind does.
     """
     request = ErasureRequest(**checked_note(who, why, when))
     if session is None and principal is None:
@@ -99,7 +102,7 @@ def forget(
     derived = _derived_records(store, tenant)
     address = None if session is None else store.vault(tenant).subject_address(session)
     with memory_span("delete_memory", address) as erased:
-        if store.write_behind is not None:  # what others have forgotten is not drained with what this erasure leaves
+        if store.write_behind is not None:  # else this erasure would drain messages that other machines have forgotten
             apply_tombstones(store, tenant, look=True)
         work = ErasureRun(store, tenant, request, elsewhere or store.write_behind, derived)
         reports = [records.watch_files() for records in derived]
@@ -122,20 +125,20 @@ def apply_tombstones(
     thorough: bool = False,
     look: bool = False,
 ) -> Erasure | None:
-    """Erase here, in the journal and through the store's erasers, what another machine has forgotten.
+    """Erase from this journal, and with the store's erasers, what another machine has forgotten.
 
-    Return None if there is nothing new.
+    Return None if there is nothing new. That costs a listing of the tombstones and of the erasers' sessions. With a new
+    tombstone, or with `look`, all local logs of the tenant are read; `thorough` also repeats earlier erasures here.
 
-    Where fewer tombstones are listed than were seen, those of what is here are asked for by name, and the erasure is
-    not `complete`. Costs a listing of the tombstones and of what erasers hold where there are no new ones, else (or
-    with `look`) a reading of all local logs of the tenant; `thorough` also repeats what was erased here before.
+    If the listing has fewer tombstones than were seen before, the tombstones of local subjects are read by name, and
+    the erasure is not `complete`.
     """
     vault, journal = store.vault(tenant), store.journal
     all_erasers = _erasers_to_call(store, tenant)
     erased, seen = frozenset(vault.erased()), journal.seen(f"tombstones/{tenant}")
     findings = []
     if len(erased) < seen:
-        text = f"{seen} tombstones were seen, and {len(erased)} are listed; those of what is here are asked for by name"
+        text = f"{seen} tombstones were seen, and {len(erased)} are listed; those of local subjects were read by name"
         erased, thorough = erased.union(_erased_here(store, tenant)), True
         findings.append(Finding(kind="listing_incomplete", field=f"tombstones/{tenant}", text=text))
     held = {session for holder in all_erasers if isinstance(holder, Holder) for session in holder.sessions(tenant)}
@@ -144,8 +147,8 @@ def apply_tombstones(
         return None
     if len(erased) > seen:
         for files in derived_files(store, tenant):
-            files(())  # they may hold words of sessions that are not in any log here
-    note_hearing(journal, tenant, is_over=False)  # until it is over, others may miss keys of what this journal drained
+            files(())  # they may contain words of sessions that have no log here
+    note_hearing(journal, tenant, is_over=False)  # until it is over, records that this journal drained may lack keys
     for name in erased:
         vault.forget_secret(name)
     derived = _derived_records(store, tenant)
@@ -164,13 +167,13 @@ def apply_tombstones(
             work.mend(session)
     done = work.finish(all_erasers)
     note_hearing(journal, tenant, is_over=True)
-    if not work.damaged:  # else they are new still when that is mended
+    if not work.damaged:  # else the tombstones must count as new after the damaged logs are repaired
         journal.see(f"tombstones/{tenant}", len(erased | work.erased_subjects))
     return replace(done, findings=(*findings, *done.findings))
 
 
 def _derived_records(store: Backend, tenant: str) -> list[DerivedRecords]:
-    """Records of packages above the store. An erasure that misses them would leave words, so there must be some."""
+    """Return the records of packages above the store. Without any, an erasure would leave words, so raise."""
     found = [point.load()(store, tenant) for point in entry_points(group=ENTRY_POINTS)]
     if not found:
         raise StoreError(
@@ -181,14 +184,17 @@ def _derived_records(store: Backend, tenant: str) -> list[DerivedRecords]:
 
 
 def _erasers_to_call(store: Backend, tenant: str, erasers: Sequence[Eraser] = ()) -> tuple[Eraser, ...]:
-    """All erasers to call: those handed in, the store's, and what deletes its derived files."""
+    """Return all erasers to call: the store's, the caller's, and those of the store's derived data."""
     return (*store.derived_text_erasers(), *erasers, *derived_files(store, tenant, erasers))
 
 
 def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str, bool]]:
-    """Every principal of every session that was not forgotten, and whether anything that they said stands there."""
+    """Yield session, principal, and whether the session has unredacted messages of the principal.
+
+    Sessions that were forgotten as a whole are left out.
+    """
     for session in store.journal.sessions(tenant):
-        with suppress(Damaged):  # of its notes: its words go all the same, and a finding says so
+        with suppress(Damaged):  # the session's notes are damaged: erase its words anyway; the erasure reports it
             if any(note.principal is None for note in store.journal.forgotten(tenant, session)):
                 continue
         rows = store.journal.read(SessionKey(tenant, session), 0)
@@ -198,7 +204,7 @@ def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _erased_here(store: Backend, tenant: str) -> Iterator[str]:
-    """Addresses of the sessions in the journal, and of the principals in them, that have a tombstone."""
+    """Yield the addresses of the journal's sessions, and of the principals in them, that have a tombstone."""
     vault = store.vault(tenant)
     speakers = (subject_of(session, principal) for session, principal, _ in _speakers(store, tenant))
     for subject in (*store.journal.sessions(tenant), *speakers):

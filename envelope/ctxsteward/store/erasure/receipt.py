@@ -1,18 +1,18 @@
-"""The receipt of an erasure: what stood where before and after, what is out of reach, signed.
+"""The signed receipt of an erasure: counts before and after by place, and places that the erasure cannot reach.
 
-A receipt is the `Erasure` as one JSON document with the tenant's public key and a signature. Counts from before stand
-in the tombstones, which are written before anything is destroyed, so a repeat after a crash gives the same counts.
-Counts after are made anew.
+A receipt is the `Erasure` as one JSON document with the tenant's public key and a signature. The counts before come
+from the tombstones, which are written before anything is destroyed, so a repeat after a crash gives the same counts.
+The counts after are made at the end of each erasure.
 
     {"schema_version": 1, "what": "ctxsteward erasure receipt", …fields of the Erasure…, "key": hex, "signature": hex}
 
 The signing key is derived from the tenant's address key: it is the same on every machine of the store, never rotates,
-and needs no file of its own. Whoever holds the tenant's keys can sign. The operator publishes the public key (64 hex
-digits, `receipt_key`), and a receipt is checked against it.
+and needs no file of its own. Everyone with the tenant's keys can sign. The operator publishes the public key (64 hex
+digits, `receipt_key`), and people check receipts against it.
 
-A valid receipt proves that somebody with the tenant's keys stated this, and that no byte was changed since. It does not
-prove that the counts are true, that `when` is right, or that no copy is left where the store does not look; what it
-cannot reach, it names. The heads let an auditor with access to the store compare it with the receipt later.
+A valid receipt proves that its author has the tenant's keys, and that no byte was changed since. It does not prove that
+the counts are true, that `when` is right, or that no copy exists outside the store; it lists the places outside the
+store. With the heads, an auditor with access to the store can compare the store with the receipt later.
 
 Source: RFC 8032 (Ed25519); RFC 8785 (one form for one document).
 """
@@ -64,18 +64,18 @@ PLACES = {
     "manifests": "manifests of envelopes",
     "keys": "data keys: drained sessions, stored reports, harvest",
 }
-"""Names of places in the store, by what `held` of a tombstone calls them."""
+"""Names of places in the store, by their keys in `Tombstone.held`."""
 CALL_DIGITS = 16
 AUTOMATIC_CACHE = timedelta(hours=24)
 """The longest time that OpenAI and Google state for an unused prompt in an automatic cache; Anthropic states an hour.
 Source: the providers' guides to prompt caching, read in November 2026."""
 
 
-# -- what a store holds of a subject ----------------------------------------------------------------------------
+# -- counting a subject's records -------------------------------------------------------------------------------
 
 
 def held_of_session(journal: Journal, key: SessionKey) -> dict[str, Any]:
-    """Count the records of a session by kind, and its manifests; name the calls that were built."""
+    """Count the records of a session by kind, and its manifests; list the calls that were built."""
     kinds = Counter(_kind(record.kind) for record in journal.read(key, 0))
     manifests = journal.manifests(key)
     calls = [address[:CALL_DIGITS] for address, body in manifests if META_REPORT not in body]
@@ -85,9 +85,9 @@ def held_of_session(journal: Journal, key: SessionKey) -> dict[str, Any]:
 def held_of_principal(
     journal: Journal, key: SessionKey, address_key: AddressKey, share: PrincipalShare, moved: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Count what an erasure of the principal would change in a session, and name the calls built since they spoke.
+    """Count the records that an erasure of the principal changes in a session; list the calls built since they spoke.
 
-    A log that is damaged counts as empty: its words stay, and a finding of the erasure says so.
+    A damaged log counts as empty: its words stay, and the erasure reports that as a finding.
     """
     try:
         rows = whole_log(journal, key)
@@ -115,21 +115,21 @@ def _kind(kind: str) -> str:
 
 
 def counted(held: Mapping[str, Any]) -> Counter[str]:
-    """The counts of what a subject held."""
+    """Return the counts in `Tombstone.held`."""
     return Counter({name: number for name, number in held.items() if name != "calls"})
 
 
-# -- what a receipt says ----------------------------------------------------------------------------------------
+# -- the content of a receipt -----------------------------------------------------------------------------------
 
 
 def name_of(eraser: Eraser) -> str:
-    """What a receipt calls the place of an eraser."""
+    """Return the name of an eraser's place in a receipt."""
     owner = eraser.func if isinstance(eraser, partial) else eraser
     return owner.place if isinstance(owner, NamedEraser) else getattr(owner, "__qualname__", type(owner).__name__)
 
 
 def places_of(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[ErasedPlace, ...]:
-    """Every place in the store, and those of the erasers."""
+    """Return the counts of every place in the store and of every eraser."""
     names = dict.fromkeys((*PLACES, WITHDRAWN, *sorted({*before, *after} - {*PLACES, WITHDRAWN})))
     return tuple(
         ErasedPlace(place=PLACES.get(name, name), before=before.get(name, 0), after=after.get(name, 0))
@@ -138,7 +138,10 @@ def places_of(before: Mapping[str, int], after: Mapping[str, int]) -> tuple[Eras
 
 
 def heads_of(store: Backend, tenant: str, sessions: Iterable[str]) -> tuple[ChainHead, ...]:
-    """Heads of the governed chains that the journal has seen, and of these sessions; unreadable ones are left out."""
+    """Return the heads of the governed chains that the journal has seen, and of these sessions' logs.
+
+    A chain that cannot be read is left out.
+    """
     part, address = part_of(tenant), store.vault(tenant).subject_address
     families = tuple(f"{family}/{part}/" for family in ("profiles", "snapshots", "steward", "facts"))
     governed = [name for name in store.journal.witnessed() if name.startswith(families) and "/batches/" not in name]
@@ -154,7 +157,7 @@ def heads_of(store: Backend, tenant: str, sessions: Iterable[str]) -> tuple[Chai
 def remains_of(
     store: Backend, tenant: str, sessions: Iterable[str], when: str, tombstones: Collection[Tombstone]
 ) -> tuple[Remainder, ...]:
-    """Name what the store does not reach, with the calls that may have shown the words."""
+    """Return the places that the erasure cannot reach, with the calls that may have shown the words."""
     calls = tuple(dict.fromkeys(call for stone in tombstones for call in stone.held.get("calls", ())))
     rows = [
         ("prompt caches of providers", _end_of_caches(when), _CACHES, calls),
@@ -181,10 +184,11 @@ OUT_OF_REACH = {
     "a session started with a handoff (`handoff --start`)": "forget that session, too",
     "backups, snapshots of disks, replicas of a bucket": "let them expire",
 }
-"""What to do, by place."""
+"""Remedies by place."""
 
 
 def _end_of_caches(when: str) -> str | None:
+    """Return the time at which automatic caches end, or None if `when` is no time."""
     try:
         ordered = datetime.fromisoformat(when)
     except ValueError:
@@ -194,7 +198,7 @@ def _end_of_caches(when: str) -> str | None:
 
 
 def _other_journals(store: Backend, tenant: str, sessions: Iterable[str]) -> list[str]:
-    """Ids of other machines' journals that have written these sessions."""
+    """Return the ids of other machines' journals that have written these sessions."""
     address, owners = store.vault(tenant).subject_address, dict[str, None]()
     for session in sessions:
         for link in store.chain(session_folder(tenant, address(session)), tenant=tenant).readable():
@@ -208,12 +212,12 @@ def _other_journals(store: Backend, tenant: str, sessions: Iterable[str]) -> lis
 
 
 def receipt_key(keys: Keys, tenant: str = "default") -> str:
-    """The public key that the tenant's receipts are checked with, for publishing: 64 hex digits."""
+    """Return the public key that verifies the tenant's receipts, as 64 hex digits to publish."""
     return _private_key(keys, tenant).public_key().public_bytes_raw().hex()
 
 
 def signed_receipt(done: Erasure, keys: Keys) -> str:
-    """The receipt of an erasure; the same erasure gives the same text."""
+    """Return the receipt of an erasure; the same erasure gives the same text."""
     fields = {name: value for name, value in asdict(done).items() if name != "receipt"}
     fields["findings"] = [finding.model_dump(mode="json") for finding in done.findings]
     signer = _private_key(keys, done.tenant)
@@ -224,9 +228,10 @@ def signed_receipt(done: Erasure, keys: Keys) -> str:
 
 
 def verified_receipt(data: bytes, key: str | None = None) -> Erasure:
-    """Check a receipt, and return what it states. `key` is the published one; without it, only the bytes are checked.
+    """Check a receipt and return its erasure.
 
-    Raises `InputError` for what is no receipt or is of another key, `Damaged` where any byte was changed.
+    With the published `key`, check also that this key has signed the receipt. Raises `InputError` for another document
+    or another key, `Damaged` if a byte was changed.
     """
     try:
         document = json.loads(data)
@@ -243,7 +248,12 @@ def verified_receipt(data: bytes, key: str | None = None) -> Erasure:
         raise Damaged("the receipt was changed after it was signed; ask for it again")
     if key is not None and key.lower() != signed_by:
         raise InputError(f"the receipt is signed by key {signed_by}, not by {key:.80}: of another store or tenant")
-    return _erasure_of(document, data.decode())
+    try:
+        return TypeAdapter(Erasure).validate_python({**document, "receipt": data.decode()})
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"]))
+        raise InputError(f"the receipt's field {where} does not fit: {fault['msg']}") from None
 
 
 def _private_key(keys: Keys, tenant: str) -> Ed25519PrivateKey:
@@ -253,15 +263,5 @@ def _private_key(keys: Keys, tenant: str) -> Ed25519PrivateKey:
 
 
 def _text(document: Mapping[str, Any]) -> str:
-    """The one form of a receipt: another order of the same fields is another text, and refused."""
+    """Return the only valid text of a receipt; the same fields in another order are refused."""
     return json.dumps(document, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=1) + "\n"
-
-
-def _erasure_of(document: Mapping[str, Any], text: str) -> Erasure:
-    try:
-        return TypeAdapter(Erasure).validate_python({**document, "receipt": text})
-    except ValidationError as error:
-        fault = error.errors()[0]
-        raise InputError(
-            f"the receipt's field {'.'.join(map(str, fault['loc']))} does not fit: {fault['msg']}"
-        ) from None

@@ -1,35 +1,39 @@
-"""What is left of a session's log when a principal of it is forgotten: every record in its place, their words gone.
+"""Redact a session's log for a forgotten principal: every record keeps its place and loses the principal's words.
 
-Forgotten ordinals are those of the messages that were appended under the principal, in this log or in the part of a
-parent's log that it shares. Of the log,
+The forgotten ordinals are those of messages that were appended under the principal, in this log or in the part of a
+parent's log that it shares. Redaction changes each kind of record:
 
-    message     of the principal: `redacted`, no token counts (they are counted anew), a new address, and
-                ``"erased": true``; its id, phase, time and the principal's name stay
-    compaction  text of bullets that cite, and of losses that name, a forgotten ordinal; addresses of sources; why a
-                model's summary fell back; in the checkpoint observations, notes, names of pins, users' rules, and
-                the selection's log, as below
-    observations  text of those that cite a forgotten ordinal, also where others stand for them; why it fell back
-    selection   the log keeps counts and references; scores by signal and reasons go, and lines of earlier sessions
-    note        the text, which removes the note; pin: the name it goes by; refused: what an exception said
+    message       a message of the principal gets the content that `redacted` returns, a new address and
+                  ``"erased": true``, and loses its token counts, which are counted again on demand; id, phase, time
+                  and the principal's name stay
+    compaction    loses the text of bullets and losses that cite a forgotten ordinal, and the reason why a model's
+                  summary fell back; gets the new addresses of sources; its checkpoint loses the same as the records
+                  below, and the forgotten users' rules
+    observations  lose the text of observations that cite a forgotten ordinal, and the reason of a fall-back
+    selection     loses scores by signal, reasons, and lines of earlier sessions; counts and references stay
+    note          loses its text, which removes the note
+    pin           loses its name
+    refused       loses the text of the exception
 
-Notes, selections and refusals have no author: those written after the first forgotten message go, as whoever wrote them
-may have used its words. All else stays: what other principals, or messages without one, said about it included. A
-record that could not be verified before is not given a valid code: it stays damaged, without its words.
+Notes, selections and refusals have no author. Those after the first forgotten message are redacted, because their
+author may have used its words. Everything else stays, also what others said about the principal. A record whose code
+was invalid before gets no valid code: it stays damaged, without its words.
 
-Of a redacted message role, block types, ids of tool calls and results, names of tools, `is_error` and the number of
-blocks stay: they keep pairs together and the history valid for every provider. Every text, argument, image, file,
-reasoning, a participant's `name`, and every field that is not named here go. An image or a block of another kind
-becomes a text block; reasoning goes whole, because a provider refuses it when it was changed.
+A redacted message keeps its role, block types, ids of tool calls and results, names of tools, `is_error` and the number
+of blocks, so that pairs stay together and every provider accepts the history. It loses every text, argument, image,
+file, a participant's `name`, and every field that is not named here. An image or a block of another kind becomes a text
+block. Reasoning is removed as a whole, because a provider refuses changed reasoning.
 
 >>> redacted({"role": "user", "name": "Ann", "content": "my number is 555"})
 {'role': 'user', 'content': '[erased]'}
 
-Works on OpenAI, Anthropic and Gemini dicts, and changes nothing when repeated. Redacting is pure; it raises nothing
-for a record that cannot be read, but names its position.
+Redaction works on OpenAI, Anthropic and Gemini dicts. It is pure, and a repeat changes nothing. It does not raise for a
+record that cannot be read, but returns its position.
 
-Before that an erasure reads of a tenant's logs (`Lineage`) which sessions are forks, what a principal has in each, and
-what is damaged. A fork shares its parent's log up to a position and an ordinal, so a message in that part is a message
-of both. It reads first records, or whole logs where a principal is looked for, and raises `StoreError`.
+`Lineage` reads from a tenant's logs which sessions are forks, and which messages of a principal are in each session. A
+fork shares its parent's log up to a position and an ordinal, so a message in that part belongs to both. `Lineage` reads
+the first record of each log, and whole logs to find a principal; it raises `StoreError`.
+
 Source: the providers' published API references.
 """
 
@@ -53,7 +57,7 @@ from ..journal.port import ForgottenSubject, Journal, JournalRecord, Manifest, S
 from ..replication.ownership import moved_from
 
 ERASED_TEXT = "[erased]"
-"""Stands where a text was."""
+"""Replaces a removed text."""
 
 NO_ARGUMENTS = "{}"
 
@@ -62,7 +66,7 @@ _THINKING = ("thinking", "redacted_thinking", "reasoning")
 
 
 def redacted(wire: Wire) -> Wire:
-    """The same skeleton, saying nothing; a new dict."""
+    """Return a new dict with the message's structure and none of its texts."""
     if is_gemini(wire):
         parts = (_gemini_part(part) for part in wire["parts"])
         return {**_texts(wire, "role"), "parts": [part for part in parts if part is not None]}
@@ -88,7 +92,7 @@ def _content(content: object) -> object:
 
 
 def _block(block: object) -> object:
-    """What is left of a content block; None for reasoning."""
+    """Return the redacted content block, or None for reasoning."""
     if isinstance(block, str):
         return _without_text(block)
     kind = block.get("type") if isinstance(block, dict) else None
@@ -110,7 +114,7 @@ def _block(block: object) -> object:
 
 
 def _gemini_part(part: Wire) -> Wire | None:
-    """Return the rest of a Gemini part, or None for reasoning, a lone signature included."""
+    """Return the redacted Gemini part, or None for reasoning and for a signature alone."""
     held = gemini_field(part)
     if part.get("thought") is True or "signature" in held.kind:
         return None
@@ -119,13 +123,13 @@ def _gemini_part(part: Wire) -> Wire | None:
     if held.kind == "function_call":
         return {held.key: {**_texts(held.value, "id", "name"), "args": {}}}
     if held.kind == "function_response":
-        said = "error" if list(held.value.get("response") or ()) == ["error"] else "output"
-        return {held.key: {**_texts(held.value, "id", "name"), "response": {said: ERASED_TEXT}}}
+        key = "error" if list(held.value.get("response") or ()) == ["error"] else "output"
+        return {held.key: {**_texts(held.value, "id", "name"), "response": {key: ERASED_TEXT}}}
     return {"text": ERASED_TEXT}
 
 
 def _call(call: object) -> Wire:
-    """An OpenAI tool call, `function` or `custom`."""
+    """Return the redacted OpenAI tool call, `function` or `custom`."""
     function, custom = _of(call, "function"), _of(call, "custom")
     if function is None and isinstance(custom, dict):
         return {**_texts(call, "id"), "type": "custom", "custom": {**_texts(custom, "name"), "input": ""}}
@@ -134,12 +138,12 @@ def _call(call: object) -> Wire:
 
 
 def _without_text(text: str) -> str:
-    """A text's stand-in; a blank one says nothing and stays blank, so that it is read as before."""
+    """Return the replacement of a text. A blank text stays blank, because readers treat blank texts differently."""
     return ERASED_TEXT if text.strip() else text[:1]
 
 
 def _texts(source: object, *fields: str) -> Wire:
-    """Those of the fields that are texts."""
+    """Return the named fields whose values are texts."""
     return {name: value for name in fields if isinstance(value := _of(source, name), str)}
 
 
@@ -162,16 +166,16 @@ _FAILED = "the summarizer failed: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrincipalShare:
-    """What a principal has in one session's log."""
+    """The messages of a principal in one session's log."""
 
     own: Mapping[int, int]
     """Ordinal by position of the messages appended under the principal."""
     inherited: frozenset[int]
     """Ordinals of such messages in the shared part of a parent's log."""
     unreadable: tuple[int, ...] = ()
-    """Positions of message records that cannot be read: whose they were is not known."""
+    """Positions of message records that cannot be read, so that their authors are not known."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """Notes set before the principal's first message, by name: its words cannot be in them."""
+    """Notes set before the principal's first message, by name. They cannot contain its words."""
 
     @property
     def ordinals(self) -> frozenset[int]:
@@ -179,7 +183,7 @@ class PrincipalShare:
 
     @property
     def since(self) -> int:
-        """Position from which on derived records may hold the principal's words."""
+        """Position of the first record that may contain words derived from the principal's messages."""
         return 0 if self.inherited else min(self.own, default=0)
 
 
@@ -189,7 +193,7 @@ def share_of(
     inherited: frozenset[int] = frozenset(),
     notes: Mapping[str, str] | None = None,
 ) -> PrincipalShare:
-    """Find a principal's messages in a log; `notes` are those of the shared part that `standing_notes` gives."""
+    """Find a principal's messages in a log; `notes` are the notes that `standing_notes` returns for the shared part."""
     own: dict[int, int] = {}
     unreadable: list[int] = []
     for position, record in enumerate(rows):
@@ -205,7 +209,7 @@ def share_of(
 
 
 def standing_notes(rows: Sequence[JournalRecord], share: PrincipalShare, stop: int) -> dict[str, str]:
-    """Notes by name at position `stop` of a log, after redaction."""
+    """Return the notes by name at position `stop` of a log, after redaction."""
     notes = dict(share.notes)
     for record in rows[:stop]:
         body = body_of(record) if record.kind == "note" else None
@@ -220,7 +224,7 @@ def standing_notes(rows: Sequence[JournalRecord], share: PrincipalShare, stop: i
 def moved_addresses(
     key: AddressKey, session: str, rows: Sequence[JournalRecord], share: PrincipalShare
 ) -> dict[str, str]:
-    """New addresses by old ones, of the messages that are redacted."""
+    """Return the new addresses of redacted messages by their old ones."""
     moved: dict[str, str] = {}
     for position in share.own:
         before, after = body_of(rows[position]), body_of(_message(key, session, rows[position]))
@@ -232,12 +236,15 @@ def moved_addresses(
 def redacted_rows(
     key: AddressKey, session: str, rows: Sequence[JournalRecord], share: PrincipalShare, moved: Mapping[str, str]
 ) -> dict[int, JournalRecord]:
-    """The records that change, by position; none where all was done before."""
+    """Return the changed records by position; empty if the log was redacted before."""
     changed: dict[int, JournalRecord] = {}
     derived = _DerivedRecords(share, moved)
     for position, record in enumerate(rows):
         rewritten = _message(key, session, record) if position in share.own else record
-        rewritten = derived.redacted(rewritten) if position >= share.since else derived.kept(rewritten)
+        if position >= share.since:
+            rewritten = derived.redacted(rewritten)
+        else:
+            derived.skip(rewritten)
         if rewritten[:-1] != record[:-1]:
             valid = hmac.compare_digest(record.mac, code_of(key, session, position, record))
             changed[position] = rewritten._replace(mac=code_of(key, session, position, rewritten) if valid else "")
@@ -245,13 +252,16 @@ def redacted_rows(
 
 
 def redacted_manifests(key: AddressKey, manifests: Sequence[Manifest], share: PrincipalShare) -> list[Manifest]:
-    """Manifests of a session; those made since have no findings, which may quote what an exception said."""
+    """Return the session's manifests, without findings if the manifest is later than the principal's first message.
+
+    A finding may quote an exception, and thereby a message.
+    """
     left = []
     for address, body in manifests:
         try:
             fields = read_manifest(key, address, body)
         except Damaged:
-            body = "{}"  # what it holds is not known
+            body = "{}"  # its content is unknown
         else:
             if fields["position"] > share.since and fields.get("findings"):
                 kept = {name: value for name, value in fields.items() if name not in ("findings", "mac")}
@@ -273,22 +283,21 @@ def _message(key: AddressKey, session: str, record: JournalRecord) -> JournalRec
 
 
 _BEFORE_EARLIER = 7
-"""Of a checkpoint's selection, the fields before lines of earlier sessions."""
+"""Number of fields of a checkpoint's selection before its lines of earlier sessions."""
 
 
 class _DerivedRecords:
-    """Redacts records that have no author, in log order; remembers what of notes and selections still stands."""
+    """Redacts records that have no author, in log order; remembers the notes and the selection that stay."""
 
     def __init__(self, share: PrincipalShare, moved: Mapping[str, str]) -> None:
         self._erased, self._moved = share.ordinals, moved
         self._notes = dict(share.notes)
         self._selection: list[Any] | None = None
 
-    def kept(self, record: JournalRecord) -> JournalRecord:
-        """A record from before all that was forgotten."""
+    def skip(self, record: JournalRecord) -> None:
+        """Pass over a record from before the first forgotten message."""
         if record.kind == "selection" and (body := body_of(record)):
             self._selection = [body.get("turn"), body.get("refs"), body.get("log")]
-        return record
 
     def redacted(self, record: JournalRecord) -> JournalRecord:
         redact = {
@@ -308,7 +317,7 @@ class _DerivedRecords:
         before = json.dumps(body)
         try:
             redact(body)
-        except (KeyError, TypeError, ValueError, AttributeError):  # damaged: what it holds is not known
+        except (KeyError, TypeError, ValueError, AttributeError):  # it is damaged, so its content is unknown
             return blank
         return record if json.dumps(body) == before else record._replace(body=encoded_body(body))
 
@@ -326,7 +335,7 @@ class _DerivedRecords:
 
     def _take_selection(self, body: dict[str, Any]) -> None:
         body["log"] = _log(body["log"])
-        body.pop("earlier", None)  # of other sessions, for a question that may be forgotten here
+        body.pop("earlier", None)  # these lines of other sessions answer a question that may be forgotten here
         self._selection = None
 
     def _observations(self, body: dict[str, Any]) -> None:
@@ -373,7 +382,7 @@ class _DerivedRecords:
 
 
 def _log(log: object) -> dict[str, Any]:
-    """A selection log in numbers and references."""
+    """Return a selection's log with numbers and references only."""
     if not isinstance(log, dict) or not log:
         return {}
     kept = {name: log[name] for name in _LOG_FIELDS if name in log}
@@ -386,10 +395,10 @@ def _log(log: object) -> dict[str, Any]:
 
 
 def readable_notes(journal: Journal, tenant: str) -> tuple[list[ForgottenSubject], dict[str, Damaged]]:
-    """Who was forgotten; sessions whose notes are not what was written are left out, and named."""
+    """Return the forgotten subjects of undamaged sessions, and an error for each session with altered notes."""
     try:
         return journal.forgotten(tenant), {}
-    except Damaged:
+    except Damaged:  # read session by session to find the altered notes
         notes: list[ForgottenSubject] = []
         spoiled: dict[str, Damaged] = {}
     for session in journal.sessions(tenant):
@@ -401,17 +410,17 @@ def readable_notes(journal: Journal, tenant: str) -> tuple[list[ForgottenSubject
 
 
 class Lineage:
-    """The forks among a tenant's sessions, as they are now; sessions that were forgotten are left out."""
+    """The forks among a tenant's sessions, without forgotten sessions unless `forgotten` is set."""
 
     def __init__(self, journal: Journal, tenant: str, *, forgotten: bool = False) -> None:
         self._journal, self._tenant = journal, tenant
         notes, spoiled = readable_notes(journal, tenant)
         self.spoiled: dict[str, Damaged] = spoiled
-        """Sessions whose notes of who was forgotten are not what was written, and what is wrong with them."""
+        """Errors by session for altered notes of forgotten subjects."""
         erased = {note.session for note in notes if note.principal is None and not forgotten}
         self.sessions: list[str] = [session for session in journal.sessions(tenant) if session not in erased]
         self.unreadable: list[str] = []
-        """Sessions whose first record cannot be read: whether they are forks is not known."""
+        """Sessions whose first record cannot be read, so that they may be forks."""
         self.origins: dict[str, ForkPoint] = {}
         for session in self.sessions:
             origin = self._origin(session)
@@ -419,12 +428,12 @@ class Lineage:
                 self.origins[session] = origin
 
     def forks_of(self, parents: Iterable[str]) -> list[str]:
-        """Direct forks."""
+        """Return the direct forks of these sessions."""
         wanted = set(parents)
         return [session for session, origin in self.origins.items() if origin.session in wanted]
 
     def line(self, session: str) -> list[str]:
-        """The session and those it was forked from, oldest first."""
+        """Return the session and its ancestors, oldest first."""
         line = [session]
         while line[-1] in self.origins and self.origins[line[-1]].session not in line:
             line.append(self.origins[line[-1]].session)
@@ -433,9 +442,10 @@ class Lineage:
     def shares(
         self, principal: str, only: str | None, sessions: Sequence[str] | None = None
     ) -> dict[str, PrincipalShare]:
-        """What a principal has in each of these sessions (default: all), parents before their forks.
+        """Return the principal's messages in each of these sessions (default: all), parents before their forks.
 
-        With `only`, what was appended there, also if it has moved into a fork since, and what forks of it share.
+        With `only`, return messages that were appended to this session, including those that moved into a fork later,
+        and forks that share them.
         """
         chosen = self.sessions if sessions is None else sessions
         by_session: dict[str, PrincipalShare] = {}
@@ -464,7 +474,7 @@ class Lineage:
             return None
         if isinstance(opened, SessionOpened) and opened.parent is not None:
             return opened.parent
-        parent = moved_from(session)  # with turns from the first one on, it shares no part of its parent
+        parent = moved_from(session)  # a fork whose turns moved from the first one on shares no part of its parent
         return None if parent is None else ForkPoint(parent, 0, 0)
 
 
@@ -477,7 +487,7 @@ def _was_said_in(origin: str, session: str) -> bool:
 
 
 def line_above(session: str, parents: Mapping[str, str]) -> list[str]:
-    """What a session was forked from, nearest first."""
+    """Return the session's ancestors, nearest first."""
     line = [session]
     while (parent := parents.get(line[-1])) is not None and parent not in line:
         line.append(parent)
@@ -485,7 +495,7 @@ def line_above(session: str, parents: Mapping[str, str]) -> list[str]:
 
 
 def whole_log(journal: Journal, key: SessionKey) -> list[JournalRecord]:
-    """All records of a log, each at its place; raises `Damaged` where that is not so."""
+    """Return all records of a log. Raises `Damaged` if their number is not the log's length."""
     length = journal.length(key)
     rows = journal.read(key, 0)
     if not length <= len(rows) <= journal.length(key):
@@ -494,7 +504,7 @@ def whole_log(journal: Journal, key: SessionKey) -> list[JournalRecord]:
 
 
 def damage_of(journal: Journal, key: SessionKey, address_key: AddressKey) -> str:
-    """What is wrong with the messages of a log; empty: nothing."""
+    """Return a description of the damage to a log's messages, or ""."""
     try:
         rows = whole_log(journal, key)
     except Damaged as error:
@@ -510,6 +520,6 @@ def damage_of(journal: Journal, key: SessionKey, address_key: AddressKey) -> str
 
 
 def sessions_without_row(journal: Journal, tenant: str) -> set[str]:
-    """Sessions that have records here and no row that would name them."""
+    """Return the sessions that have records in the journal but no row in its table of logs."""
     altered = journal.altered(tenant)
     return {session for session, row in altered if row == "log"}.difference(journal.sessions(tenant))

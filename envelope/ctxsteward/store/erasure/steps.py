@@ -1,11 +1,14 @@
-"""One erasure under way (`ErasureRun`): its steps, in an order in which repeating them finishes what a crash has left.
+"""The steps of one erasure (`ErasureRun`), in an order in which a repeat finishes what a crash has left undone.
 
-`forget` and `apply_tombstones` drive it. Forgetting a session: its tombstone and the note in the journal, the same for
-its forks until there are no more, then tombstones of every subject in it; its rows are dropped last, forks before
-parents. Forgetting a principal: tombstones first; then the words are redacted, forks before parents, because the parent
-says which old addresses stand in a fork; then the note; then the log is redacted once more, which makes writers that do
-not know of the note yet read it again. At the end the keys of what was derived are destroyed, and what stands in its
-place is drained again.
+`forget` and `apply_tombstones` run the steps.
+
+To forget a session, write its tombstone and its note in the journal, do the same for its forks until there are no more,
+then write tombstones for every subject in these sessions. Drop the rows last, forks before parents.
+
+To forget a principal, write the tombstones. Redact the messages, forks before parents, because only the parent's
+messages tell which addresses in a fork are outdated. Write the note. Redact the log once more: that changes its
+generation, so writers that have not seen the note read the log again. At the end destroy the keys of derived records,
+and drain the redacted records again.
 """
 
 from __future__ import annotations
@@ -62,13 +65,13 @@ from .redacted_log import (
 
 T = TypeVar("T")
 
-_DERIVED = "the key of what was said is destroyed; what was derived from it there is not"
-_WHOSE = "whether it is a fork of what was forgotten, and holds what was derived from it, is not known"
-_PASSES = 100  # a session that is written to all the time is redacted again this often
+_DERIVED = "the key of the messages is destroyed; the key of records derived from them there is not"
+_WHOSE = "it may be a fork of a forgotten session, with records derived from forgotten messages"
+_PASSES = 100  # a session with writers that never pause is redacted this often
 
 
 class ErasureRun:
-    """Forgets sessions and principals one after the other; `finish` ends the erasure and says what was done."""
+    """Forgets sessions and principals one after the other; `finish` ends the erasure and returns its report."""
 
     def __init__(
         self,
@@ -83,29 +86,31 @@ class ErasureRun:
         self._journal, self._vault = store.journal, store.vault(tenant)
         self._address_key = store.keys.address_key(tenant)
         self._sessions: dict[str, None] = {}
-        """Erased whole, or with messages of the principal, as of the next."""
+        """Sessions erased whole, or in their messages of the principal; includes forks."""
         self._forks: dict[str, None] = {}
+        """Erased sessions that were included because they are forks."""
         self._deletions: list[Deletion] = []
         self._marks: list[str] = []
-        """Noted when all is done: these subjects need no second look."""
+        """Marks to set in the journal at the end, so that `apply_tombstones` skips these subjects."""
         self._audiences: dict[Audience, None] = {}
-        """Of whom nothing is to be known any more."""
+        """Audiences whose facts are to be erased."""
         self._to_delete: list[str] = []
         """Sessions whose rows are to be deleted, descendants first."""
         self._findings: list[Finding] = []
         self._tombstones: dict[str, Tombstone] = {}
-        """By address of the subject; the one that stands, which may be of an earlier erasure."""
+        """Stored tombstones by subject address; one may be from an earlier erasure."""
         self._left: Counter[str] = Counter()
-        """What is still there of what was to go, as `held` of a tombstone names it."""
+        """Number of things that should be gone and are not, by the names in `Tombstone.held`."""
         self._counts: Counter[str] = Counter()
-        """Of what was deleted or redacted, as `Erasure` names it: messages, derived, manifests."""
+        """Number of deleted or redacted records, by the fields of `Erasure`: messages, derived, manifests."""
         self._harvested: dict[str, set[str]] | None = None
+        """Result of `_harvested_subjects`; None before its first call."""
         self.damaged: dict[str, Damaged] = {}
-        """Sessions whose logs are not what was written: their words stay until that is mended."""
+        """Sessions with damaged logs. Their messages are not redacted until the log is repaired."""
         self._undrained: dict[str, tuple[Sequence[int], Erased]] = {}
-        """Positions that are to be drained again, by session, and what prevents it."""
+        """Positions to drain again, by session, with the error that prevents it."""
         self._parents: dict[str, str] = {}
-        """Of forks that only the object store has."""
+        """Parents of forks that only the object store has."""
 
     def _key(self, session: str) -> SessionKey:
         return SessionKey(self._tenant, session)
@@ -116,16 +121,17 @@ class ErasureRun:
         return frozenset(self._tombstones)
 
     def resume_request(self, name: str) -> None:
-        """Go on with the request that the tombstone of this subject names."""
+        """Continue under the author, time and reason in this subject's tombstone."""
         tombstone = self._vault.tombstone(name)
         assert tombstone is not None
         self._request = ErasureRequest(tombstone.who, tombstone.when, tombstone.why)
 
     def claim_forks(self, session: str | None, principal: str | None) -> None:
-        """Bring forks that only the object store has to this machine, before anything is gone that they share.
+        """Copy forks that only the object store has into this journal, before records that they share are deleted.
 
-        Otherwise they would be missed: a fork of a session in which the principal has spoken may hold their words
-        without a key of theirs. A fork that cannot be read leaves a finding.
+        Otherwise the erasure would miss them: a fork of a session in which the principal has spoken may contain the
+        principal's messages although no key of the principal belongs to the fork. A fork that cannot be read leaves a
+        finding.
         """
         if self._elsewhere is None:
             return
@@ -150,12 +156,13 @@ class ErasureRun:
         try:
             return read(self._key(session))
         except Erased:
-            return None  # forgotten meanwhile, or what it was forked from
+            return None  # the session, or the one it was forked from, was forgotten meanwhile
         except (Damaged, ObjectMissing, UnsupportedVersion) as error:
             self._findings.append(unreached(session, f"{error}; {_WHOSE}"))
             return None
 
     def _concerns(self, session: str, only: str | None, principal: str | None) -> bool:
+        """Return whether the erasure of `principal` in `only`, or of the whole session `only`, includes `session`."""
         if principal is None:
             return session == only
         name = self._vault.subject_address(subject_of(session, principal))
@@ -164,11 +171,11 @@ class ErasureRun:
     # -- sessions -----------------------------------------------------------------------------------------------
 
     def forget_session(self, root: str) -> None:
-        """Destroy the keys of the session and of all its forks; their rows go in `finish`."""
+        """Destroy the keys of the session and of all its forks; `finish` deletes their rows."""
         self._check_known(root)
         family: dict[str, None] = {}
         waiting = [root]
-        while waiting:  # a fork made meanwhile is found in the next round; of a noted session none can be made
+        while waiting:  # the next round finds a fork made meanwhile; a session with a note cannot be forked any more
             for session in waiting:
                 self._erase(subject_of(session, None), held_of_session(self._journal, self._key(session)))
                 self._journal.see(self._kinship(root, session), 1)
@@ -186,19 +193,20 @@ class ErasureRun:
         self._to_delete += reversed(family)
 
     def _check_known(self, session: str) -> None:
+        """Raise `InputError` if journal, object store and harvest know nothing of this session."""
         key = self._key(session)
         if self._journal.length(key) or self._journal.forgotten(self._tenant, session):
             return
         drained = self._elsewhere is not None and self._elsewhere.subjects(key)
         if drained and (drained.names or drained.findings):
             return
-        if session in self._outside():
+        if session in self._harvested_subjects():
             return
         if self._vault.tombstone(self._vault.subject_address(session)) is None:
             raise InputError(f"there is no session {session!r} of tenant {self._tenant!r} here; nothing was forgotten")
 
     def _noted_with(self, root: str) -> list[str]:
-        """Sessions that were forgotten as its forks: a repeat finds them though their rows are gone already."""
+        """Return sessions that were forgotten as forks of `root`. A repeat finds them even without their rows."""
         notes, _ = readable_notes(self._journal, self._tenant)
         noted = [note.session for note in notes if note.principal is None]
         return [session for session in noted if self._journal.seen(self._kinship(root, session))]
@@ -208,7 +216,7 @@ class ErasureRun:
         return f"forks/{self._tenant}/{'/'.join(names)}"
 
     def _erase_inside(self, session: str) -> None:
-        """Destroy the key of every subject of an erased session, so that no new one comes."""
+        """Destroy the key of every subject of an erased session, so that no subject gets a new one."""
         key = self._key(session)
         for principal in sorted(principals_of(self._journal.read(key, 0))):
             self._erase(subject_of(session, principal))
@@ -218,11 +226,11 @@ class ErasureRun:
             generation += 1
         elsewhere = self._elsewhere.subjects(key) if self._elsewhere is not None else ReachedSessions(())
         self._findings += elsewhere.findings
-        for name in (*elsewhere.names, *sorted(self._outside().get(session, ()))):
+        for name in (*elsewhere.names, *sorted(self._harvested_subjects().get(session, ()))):
             self._erase_address(name)
 
-    def _outside(self) -> dict[str, set[str]]:
-        """Subjects in what was harvested, by session: of some, no journal knows anything."""
+    def _harvested_subjects(self) -> dict[str, set[str]]:
+        """Return the subjects of harvested records by session. Some of the sessions are in no journal."""
         if self._harvested is None:
             self._harvested = {}
             for records in self._derived:
@@ -233,7 +241,7 @@ class ErasureRun:
         return self._harvested
 
     def _is_known(self, name: str) -> bool:
-        """Whether a subject has a key, or had one."""
+        """Return whether a subject has a key, or had one."""
         return self._has_key(name) or self._vault.tombstone(name) is not None
 
     def _has_key(self, name: str) -> bool:
@@ -250,23 +258,22 @@ class ErasureRun:
         self._counts["derived"] += len(rows) - messages
         self._counts["manifests"] += len(self._journal.manifests(key))
         if rows:
-            self._journal.truncate(key, 0)  # first: then no build that began before stores its manifest any more
+            self._journal.truncate(key, 0)  # first, so that a build which began before cannot store its manifest
             if self._journal.read(key, 0, 1):
-                text = (
-                    "records of it stay in the journal, because its row is not there; run store fsck --repair, repeat"
-                )
+                text = "its records stay in the journal, because its row is missing; run store fsck --repair, repeat"
                 self._findings.append(Finding(kind="unreadable_session", field=session, text=text))
         self._journal.drop_manifests(key)
 
     # -- principals ---------------------------------------------------------------------------------------------
 
     def forget_principal(self, principal: str, only: str | None) -> None:
-        """Redact the principal's messages in every session (or one), and in all forks that share them."""
+        """Redact the principal's messages in every session, or only in `only`, and in all forks that share them."""
         claimed = self._claim(principal, only)
         lineage = self._lineage()
         shares = lineage.shares(principal, only)
         if shares and self._elsewhere is not None:
-            # Read what others have drained meanwhile, or the keys of it go and nothing is drained in its place.
+            # Read records that other machines have drained meanwhile. Otherwise their keys are destroyed, and no
+            # redacted records are drained in their place.
             for session in shares:
                 self._as_read(session, self._elsewhere.claim)
             claimed = True
@@ -276,10 +283,8 @@ class ErasureRun:
         is_harvested = self._forget_harvested(principal, only, shares)
         if only is None:
             self._audiences[Audience("user", principal)] = None
-            if not shares and has_shelf(
-                self._store, self._tenant, Audience("user", principal)
-            ):  # facts, and no messages
-                return
+            if not shares and has_shelf(self._store, self._tenant, Audience("user", principal)):
+                return  # there are facts about the principal, but no messages
         if not shares and (is_harvested or claimed):
             return
         if not shares:
@@ -295,7 +300,8 @@ class ErasureRun:
             self.if_sound(session, lambda name: self._note(name, principal))
         for session in forks_first:
             self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=True))
-            self.if_sound(session, lambda name: self._journal.see(self._redacted_mark(name, principal), 1))
+            mark = redacted_mark(self._tenant, self._vault.subject_address(subject_of(session, principal)))
+            self.if_sound(session, lambda name, mark=mark: self._journal.see(mark, 1))
         for session in forks_first:
             self.if_sound(session, self._erase_derived)
         settled = lineage.shares(principal, only, list(shares))
@@ -304,13 +310,12 @@ class ErasureRun:
             self._left += counted(self._held_of(lineage, session, settled))
 
     def _held_of(self, lineage: Lineage, session: str, shares: dict[str, PrincipalShare]) -> dict[str, Any]:
-        """What a session holds of the principal whose shares these are."""
+        """Return the counts for the tombstone of the principal, whose shares these are, in this session."""
         moved = self._moved({name: shares[name] for name in lineage.line(session) if name in shares})
         return held_of_principal(self._journal, self._key(session), self._address_key, shares[session], moved)
 
     def if_sound(self, session: str, step: Callable[[str], None]) -> None:
-        """Do it, unless the session's log is damaged: then a finding says so, and the others are forgotten all the
-        same."""
+        """Run a step for a session with an undamaged log. Damage leaves a finding, and the erasure continues."""
         if session not in self.damaged:
             try:
                 step(session)
@@ -319,14 +324,15 @@ class ErasureRun:
                 self._findings.append(unreached(session, f"{error}; then repeat the erasure"))
 
     def _erase_in_damaged(self, principal: str, only: str | None, lineage: Lineage, shares: Collection[str]) -> bool:
-        """Erase the principal in logs with missing or damaged messages, because nobody knows whose those were.
+        """Destroy the principal's keys in sessions with missing or damaged messages, whose authors are not known.
 
-        Only where the object store knows the principal; a finding is left. Return whether that happened.
+        Each such session leaves a finding. A key is destroyed only if the principal has one there. Return whether a key
+        was destroyed.
         """
         is_erased = False
         for session in (*lineage.sessions, *sorted(sessions_without_row(self._journal, self._tenant))):
             if only in (None, session) and (damage := damage_of(self._journal, self._key(session), self._address_key)):
-                text = f"{damage}: whose they were is not known; run store fsck --repair, and repeat the erasure"
+                text = f"{damage}: their authors are not known; run store fsck --repair, and repeat the erasure"
                 self._findings.append(Finding(kind="unreadable_message", field=session, text=text))
                 name = self._vault.subject_address(subject_of(session, principal))
                 if session not in shares and self._is_known(name):
@@ -336,9 +342,9 @@ class ErasureRun:
         return is_erased
 
     def _forget_harvested(self, principal: str, only: str | None, shares: Collection[str]) -> bool:
-        """Bury the principal in harvested sessions that have no log here; whether there is, or was, such a session."""
+        """Erase the principal in harvested sessions without a log here; return whether one is or was there."""
         any_erased = False
-        for session, names in self._outside().items():
+        for session, names in self._harvested_subjects().items():
             name = self._vault.subject_address(subject_of(session, principal))
             if session not in shares and only in (None, session) and name in names:
                 self._erase_address(name)
@@ -353,17 +359,17 @@ class ErasureRun:
         return any(note.principal == principal and only in (None, note.session) for note in notes)
 
     def _claim(self, principal: str, only: str | None) -> bool:
-        """Bring sessions that only the object store has to this machine: what was derived must be written anew.
+        """Copy sessions that only the object store has into this journal, to redact their derived records here.
 
-        Where a session cannot be read, the principal's key in it is destroyed and a finding says so. Returns whether
-        that happened.
+        If a session cannot be read, destroy the principal's key in it and add a finding. Return whether that happened.
         """
         if self._elsewhere is None:
             return False
         local_sessions = {*self._journal.sessions(self._tenant), *sessions_without_row(self._journal, self._tenant)}
         stored = self._elsewhere.sessions(self._tenant) if only is None else ReachedSessions((only,))
         self._findings += stored.findings
-        named = [name for name in self._outside() if only is None and name not in stored.names]
+        harvested = () if only is not None else self._harvested_subjects()
+        named = [name for name in harvested if name not in stored.names]
         is_erased = False
         for session in (*stored.names, *named):
             key, name = self._key(session), self._vault.subject_address(subject_of(session, principal))
@@ -384,13 +390,17 @@ class ErasureRun:
         return is_erased
 
     def _redact(self, lineage: Lineage, session: str, principal: str, only: str | None, *, force: bool) -> None:
-        """Redact until nothing is left; `force` moves the log's generation on at least once."""
+        """Redact the log until nothing is left to redact; with `force`, change its generation at least once."""
         key, line = self._key(session), lineage.line(session)
         for _ in range(_PASSES):
             shares = lineage.shares(principal, only, line)
-            rows = whole_log(self._journal, self._key(session))
+            rows = whole_log(self._journal, key)
             changed = redacted_rows(self._address_key, session, rows, shares[session], self._moved(shares))
-            self._redact_manifests(key, shares[session])
+            before = self._journal.manifests(key)
+            after = redacted_manifests(self._address_key, before, shares[session])
+            if before != after:
+                self._journal.drop_manifests(key, after)
+                self._counts["manifests"] += sum(was != now for was, now in zip(before, after, strict=True))
             if not changed and not force:
                 return
             self._journal.rewrite(key, changed or {0: rows[0]})
@@ -398,40 +408,42 @@ class ErasureRun:
             self._counts["messages"] += messages
             self._counts["derived"] += len(changed) - messages
             force = False
-        raise StoreError(f"session {session!r} is written to faster than it can be redacted; stop its writers, repeat")
+        raise StoreError(f"session {session!r} grew during {_PASSES} redactions; stop its writers, and repeat")
 
     def _moved(self, shares: dict[str, PrincipalShare]) -> dict[str, str]:
-        """New addresses of redacted messages by old ones."""
+        """Return the new addresses of redacted messages by their old ones."""
         moved: dict[str, str] = {}
         for session, share in shares.items():
             rows = self._journal.read(self._key(session), 0)
             moved |= moved_addresses(self._address_key, session, rows, share)
         return moved
 
-    def _redact_manifests(self, key: SessionKey, share: PrincipalShare) -> None:
-        before = self._journal.manifests(key)
-        after = redacted_manifests(self._address_key, before, share)
-        if before == after:
-            return
-        self._journal.drop_manifests(key, after)
-        self._counts["manifests"] += sum(was != now for was, now in zip(before, after, strict=True))
-
     def _erase_derived(self, session: str) -> None:
-        """Destroy the keys of all that was derived before, and have what stands there now drained under the next."""
-        for generation in range(self._erased_principals(session)):
+        """Destroy the keys of the session's derived records, and drain the redacted records under the next key.
+
+        Each forgotten principal ends one generation of derived keys, whichever machine has forgotten the principal.
+        """
+        key = self._key(session)
+        noted = {note.principal for note in self._journal.forgotten(self._tenant, session)} - {None}
+        others = principals_of(self._journal.read(key, 0)) - noted
+        addresses = (self._vault.subject_address(subject_of(session, principal)) for principal in others)
+        ended = len(noted) + sum(self._vault.tombstone(address) is not None for address in addresses)
+        for generation in range(ended):
             self._erase(derived_subject(session, generation))
-        rows = enumerate(self._journal.read(self._key(session), 0))
-        self._drain_again(session, [n for n, row in rows if row.kind != "message" or '"erased"' in row.body])
+        # Read again: records that were appended meanwhile may have been drained under a key that is destroyed now.
+        rows = enumerate(self._journal.read(key, 0))
+        replaced = [at for at, row in rows if row.kind != "message" or '"erased"' in row.body]
+        self._drain_again(session, replaced)
 
     def mend(self, session: str) -> None:
-        """Drain records again whose key an erasure on another machine has destroyed without a word of this one's."""
+        """Drain records again that lost their key to an erasure on another machine, which had not read them."""
         elsewhere = self._elsewhere
         if elsewhere is not None:
-            with suppress(Erased):  # the whole session
+            with suppress(Erased):  # the whole session was forgotten
                 self.if_sound(session, lambda name: elsewhere.mend(self._key(name)))
 
     def _drain_again(self, session: str, positions: Sequence[int]) -> None:
-        """Drain these records; in `finish` if another principal is forgotten whose words are not redacted here yet."""
+        """Drain these records now, or in `finish` if another forgotten principal is not redacted here yet."""
         if self._elsewhere is not None:
             try:
                 self._elsewhere.rewritten(self._key(session), positions)
@@ -439,17 +451,8 @@ class ErasureRun:
             except Erased as error:
                 self._undrained[session] = (positions, error)
 
-    def _redacted_mark(self, session: str, principal: str) -> str:
-        return redacted_mark(self._tenant, self._vault.subject_address(subject_of(session, principal)))
-
-    def _erased_principals(self, session: str) -> int:
-        """How many principals of a session were forgotten, by whichever machine: as many generations are over."""
-        noted = {note.principal for note in self._journal.forgotten(self._tenant, session)} - {None}
-        wrote = principals_of(self._journal.read(self._key(session), 0)) - noted
-        names = (self._vault.subject_address(subject_of(session, principal)) for principal in wrote)
-        return len(noted) + sum(self._vault.tombstone(name) is not None for name in names)
-
     def _settle(self, session: str, principal: str, share: PrincipalShare) -> None:
+        """Note the principal's erasure in this session for the report, the erasers and the journal's marks."""
         self._deletions.append(
             Deletion(tenant=self._tenant, session=session, principal=principal, ordinals=share.ordinals)
         )
@@ -466,15 +469,18 @@ class ErasureRun:
     # -- both ---------------------------------------------------------------------------------------------------
 
     def finish(self, erasers: Sequence[Eraser]) -> Erasure:
-        """Call the erasers, drop the rows of forgotten sessions, scrub the journal; raises what has failed."""
+        """Call the erasers, drop the rows of forgotten sessions, scrub the journal, and return the report.
+
+        Raises `StoreError` if an eraser failed.
+        """
         request = self._request
         withdrawn = 0
 
         def forget_facts() -> int:
-            """Facts that rest on what was forgotten, and those about it."""
-            told = request._asdict()
-            about = sum(forget_audience(self._store, self._tenant, audience, **told) for audience in self._audiences)
-            return about + (withdraw_facts(self._store, self._tenant, **told) if self._sessions else 0)
+            """Erase facts about forgotten audiences and facts that cite forgotten messages; return their number."""
+            why = request._asdict()
+            about = sum(forget_audience(self._store, self._tenant, audience, **why) for audience in self._audiences)
+            return about + (withdraw_facts(self._store, self._tenant, **why) if self._sessions else 0)
 
         if self._sessions or self._audiences or self._tombstones:
             note_erasure(self._journal, self._tenant)
@@ -485,14 +491,15 @@ class ErasureRun:
         if self._sessions:
             self._as_far(lambda: self._follow_withdrawn(places))
         if self._sessions or self._audiences or self._tombstones:
-            note_erasure(self._journal, self._tenant)  # who has read since the first note may have read these still
+            # A second time: a process that has read since the first note may have cached the withdrawn records.
+            note_erasure(self._journal, self._tenant)
         elsewhere, failures = Counter[str](), []
         for eraser in erasers if self._sessions else ():
             name = name_of(eraser)
             try:
                 elsewhere[name] += eraser(tuple(self._deletions))
                 self._left[name] += eraser(tuple(self._deletions))
-            except Exception as error:  # another's code: the journal is erased all the same
+            except Exception as error:  # an eraser is other people's code; erase the journal even if it fails
                 failures.append(f"{name}: {error}")
         for session in self._to_delete:
             self._drop_rows(session)
@@ -501,7 +508,8 @@ class ErasureRun:
         for session, (positions, _) in list(self._undrained.items()):
             self._drain_again(session, positions)
         for session, (_, refusal) in self._undrained.items():
-            if self._vault.tombstone(self._vault.subject_address(session)) is None:  # else nobody needs what is drained
+            # records of a session that was forgotten as a whole need no draining
+            if self._vault.tombstone(self._vault.subject_address(session)) is None:
                 self._findings.append(unreached(session, f"{refusal}; repeat the erasure"))
         if failures:
             raise StoreError(f"not everything is forgotten: {'; '.join(failures)}; mend that and repeat")
@@ -510,7 +518,7 @@ class ErasureRun:
         for stone in self._tombstones.values():
             places += counted(stone.held)
             self._left["keys"] += self._vault.holds_key(stone.subject)
-        places[WITHDRAWN] = max(places[WITHDRAWN], withdrawn)  # facts are counted by this run alone
+        places[WITHDRAWN] = max(places[WITHDRAWN], withdrawn)  # tombstones do not count facts, only this run does
         return Erasure(
             tenant=self._tenant,
             who=request.who,
@@ -531,8 +539,11 @@ class ErasureRun:
         )
 
     def _follow_withdrawn(self, places: Counter[str]) -> int:
-        """Take withdrawn records out of the heads of sessions. Count those that were withdrawn for this erasure, by
-        this run or an earlier one, and keys that are left."""
+        """Remove withdrawn records from the heads of sessions.
+
+        Add to `places` the records withdrawn for this erasure, by this run or an earlier one; count their keys that
+        still exist. Return 0, because `finish` counts these records itself.
+        """
         keys = frozenset[str]().union(*(records.withdrawn_keys() for records in self._derived))
         self._redact_heads(keys)
         reasons = {(stone.who, stone.when, stone.why) for stone in self._tombstones.values()} | {tuple(self._request)}
@@ -544,7 +555,7 @@ class ErasureRun:
         return 0
 
     def _as_far(self, step: Callable[[], int]) -> int:
-        """The step's count; where it meets governed state that cannot be read, it stops there with a finding."""
+        """Run a step and return its count; governed state that cannot be read ends it with a finding and 0."""
         try:
             return step()
         except (Damaged, ObjectMissing, UnsupportedVersion) as error:
@@ -553,7 +564,7 @@ class ErasureRun:
             return 0
 
     def _redact_heads(self, keys: Collection[str]) -> None:
-        """Read heads only where records were withdrawn since the last time."""
+        """Redact the heads of all sessions, if records were withdrawn since the last time."""
         mark = f"heads/{self._tenant}"
         if len(keys) <= self._journal.seen(mark):
             return
@@ -581,7 +592,7 @@ class ErasureRun:
         self._tombstones[name] = self._vault.destroy_key_at(name, **self._request._asdict(), held=there)
 
     def _note(self, session: str, principal: str | None) -> None:
-        """Note it in the journal, in the words of the first erasure."""
+        """Note the erasure in the journal, with author, time and reason of the first erasure of this subject."""
         tombstone = self._vault.tombstone(self._vault.subject_address(subject_of(session, principal)))
         assert tombstone is not None
         self._journal.forget(
@@ -593,6 +604,6 @@ class ErasureRun:
         for session, error in found.spoiled.items():
             self._findings.append(unreached(session, error))
         for session in found.unreadable:
-            text = "its first record cannot be read: whether it is a fork is not known; run store fsck"
+            text = "its first record cannot be read, so it may be a fork; run store fsck"
             self._findings.append(Finding(kind="unreadable_session", field=session, text=text))
         return found

@@ -285,7 +285,12 @@ def to_record(event: Event) -> JournalRecord:
                 "compaction", f'{{"bullets":[{bullets}],"report":{event.report.model_dump_json()},{rest}'
             )
         case ObservationsAppended():
-            return JournalRecord("observations", encoded_body(_observations_body(event)))
+            observed: dict[str, Any] = {"appended": _rows(event.appended), "upto": event.upto}
+            if event.standing is not None:
+                observed |= {"standing": _rows(event.standing), "merged": list(map(_rows, event.merged))}
+            if event.origin is not None:
+                observed["origin"] = event.origin.model_dump(mode="json")
+            return JournalRecord("observations", encoded_body(observed))
         case RecallSelected():
             body: dict[str, Any] = {"turn": event.turn, "refs": event.refs, "log": event.log}
             body |= {"facts": event.facts} if event.facts else {}
@@ -362,14 +367,6 @@ def bullets_of(rows: Iterable[Any]) -> tuple[Bullet, ...]:
     return tuple(map(Bullet.model_validate, rows))
 
 
-def _observations_body(event: ObservationsAppended) -> dict[str, Any]:
-    """Return the body of an observations record, without empty fields."""
-    body: dict[str, Any] = {"appended": _rows(event.appended), "upto": event.upto}
-    if event.standing is not None:
-        body |= {"standing": _rows(event.standing), "merged": [_rows(stands_for) for stands_for in event.merged]}
-    return body if event.origin is None else body | {"origin": event.origin.model_dump(mode="json")}
-
-
 def _rows(bullets: Iterable[Bullet]) -> list[dict[str, Any]]:
     return [bullet.model_dump(mode="json") for bullet in bullets]
 
@@ -406,28 +403,26 @@ def _message_body(event: MessageAppended) -> str:
 
 
 def _message(record: JournalRecord, body: dict[str, Any]) -> MessageAppended:
-    placed = body.get("placement")
+    placement = PLAIN
+    if (placed := body.get("placement")) is not None:
+        placement = Placement(
+            joins=placed["joins"],
+            aliases=tuple((index, alias) for index, alias in placed["aliases"]),
+            answers=tuple((index, call) for index, call in placed["answers"]),
+            orphans=tuple(placed["orphans"]),
+            findings=tuple(placed["findings"]),
+        )
     optional = {name: body[name] for name in _OPTIONAL_FIELDS if name in body}
     return MessageAppended(
         ordinal=record.ordinal,
         wire=record.wire or "",
         outputs=record.outputs,
         id=record.id,
-        placement=PLAIN if placed is None else _placement(placed),
+        placement=placement,
         tokens=body.get("tokens", {}),
         address=body["address"],
         erased=body.get("erased", False),
         **optional,
-    )
-
-
-def _placement(body: dict[str, Any]) -> Placement:
-    return Placement(
-        joins=body["joins"],
-        aliases=tuple((index, alias) for index, alias in body["aliases"]),
-        answers=tuple((index, call) for index, call in body["answers"]),
-        orphans=tuple(body["orphans"]),
-        findings=tuple(body["findings"]),
     )
 
 

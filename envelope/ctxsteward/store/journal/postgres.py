@@ -256,8 +256,12 @@ class PostgresJournal(TableJournal):
         effect = "the tables were not scrubbed; repeat the erasure"
         for (relation,) in database.execute(_DUE):
             with database.named(effect), database.connection() as db, database.begun(db, unbounded=True):
-                for statement in _rewriting(str(relation)):
-                    db.execute(statement)
+                # Copy the visible rows into new files, because `VACUUM FULL` may copy dead rows, too.
+                order = _KEYS.get(relation, "tenant, session, position")
+                db.execute(f"LOCK TABLE {relation} IN ACCESS EXCLUSIVE MODE")
+                db.execute(f"CREATE TEMPORARY TABLE rows_left ON COMMIT DROP AS SELECT * FROM {relation}")
+                db.execute(f"TRUNCATE {relation}")
+                db.execute(f"INSERT INTO {relation} SELECT * FROM rows_left ORDER BY {order}")
                 db.execute(_SCRUBBED, (relation, relation))
 
     def integrity(self) -> list[str]:
@@ -285,17 +289,6 @@ class PostgresJournal(TableJournal):
 
     def close(self) -> None:
         self.database.close()
-
-
-def _rewriting(relation: str) -> tuple[str, ...]:
-    """Return statements that copy a table's visible rows into new files; `VACUUM FULL` may copy dead rows, too."""
-    order = _KEYS.get(relation, "tenant, session, position")
-    return (
-        f"LOCK TABLE {relation} IN ACCESS EXCLUSIVE MODE",
-        f"CREATE TEMPORARY TABLE rows_left ON COMMIT DROP AS SELECT * FROM {relation}",
-        f"TRUNCATE {relation}",
-        f"INSERT INTO {relation} SELECT * FROM rows_left ORDER BY {order}",
-    )
 
 
 def _code(codes: RowCodes | None, key: SessionKey, head: LogRow) -> str:

@@ -52,7 +52,6 @@ from ..names import check_name, data_key_name, numbered, part_of
 from ..objects.port import ObjectInfo
 from ..profiles.people import PeopleRegister
 from ..profiles.versions import ProfileVersions
-from ..replication.segment_log import NewSegments
 from .checks import (
     check_blobs,
     check_drained,
@@ -89,7 +88,12 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
         found = {position: stored[position] for position in records[key] if position in stored}
         if found:  # in one rewrite; records without a copy in the object store stay unchanged
             store.journal.rewrite(key, found)
-        touched += len(found) + _replace_manifests(store, key, manifests[key], drained)
+        damaged = manifests[key]
+        if damaged:  # a journal drops all manifests of a session or none, so all are written again
+            sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
+            sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in damaged}
+            store.journal.drop_manifests(key, [Manifest(*one) for one in sound.items()])
+        touched += len(found) + len(damaged)
     return touched
 
 
@@ -112,15 +116,6 @@ def _recount(store: Backend, key: SessionKey) -> int:
         drained = DrainMark(len(stored.records), stored.head.number, epoch)
     store.journal.recount(key, len(whole), drained)
     return 1
-
-
-def _replace_manifests(store: Backend, key: SessionKey, addresses: set[str], drained: NewSegments | None) -> int:
-    """Replace damaged manifests. A journal drops all manifests of a session or none, so all are written again."""
-    sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
-    sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in addresses}
-    if addresses:
-        store.journal.drop_manifests(key, [Manifest(*one) for one in sound.items()])
-    return len(addresses)
 
 
 def sound_links(chain: Chain, listed: Mapping[int, ObjectInfo], seen: int, tally: CheckTally) -> Iterator[Link]:

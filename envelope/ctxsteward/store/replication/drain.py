@@ -81,7 +81,7 @@ class Drainer:
         self._stuck: dict[SessionKey, float] = {}
         self._since: dict[SessionKey, float] = {}
         self._look_at = 0.0
-        """When to look again for an erasure that was cut off."""
+        """Time of the next search for an erasure that was cut off."""
         self._locks: set[int] = set()
         """Descriptors of the lock file while this process waits for the lock or holds it."""
         self._stopping, self._wake = threading.Event(), threading.Event()
@@ -233,18 +233,18 @@ class Drainer:
             log = self._ownership.log(key)
             for _ in range(LINKS_A_TURN):
                 drained = self._journal.drained(key)
-                if self._stopping.is_set() or not self._waits(key, drained):
+                if self._stopping.is_set():
+                    break
+                if self._journal.length(key) <= drained.position and not self._journal.manifests(
+                    key, waiting=True, limit=1
+                ):
                     break
                 if drained.epoch > 0 or drained.number == 0:
-                    if not self._parent_first(key, drained):
-                        return
+                    self._drain_parent(key, drained)
                     self._write(key, log, drained)
                 elif not self._settle(key, drained):
                     return
         self._breaker.succeeded()
-
-    def _waits(self, key: SessionKey, drained: DrainMark) -> bool:
-        return self._journal.length(key) > drained.position or bool(self._journal.manifests(key, waiting=True, limit=1))
 
     def _write(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> None:
         """Write one segment; if its number is taken, catch up with the chain."""
@@ -292,24 +292,20 @@ class Drainer:
         self._ownership.add_manifests(key)
         return True
 
-    def _parent_first(self, key: SessionKey, drained: DrainMark) -> bool:
+    def _drain_parent(self, key: SessionKey, drained: DrainMark) -> None:
         """Drain the part of the parent that a fork shares; raise `StoreError` if that is not possible yet."""
         first = self._journal.read(key, 0, 1) if drained.position == 0 else []
         origin = fork_point(first)
         if origin is None:
-            return True
+            return
         parent = SessionKey(key.tenant, origin.session)
-        position = self._journal.drained(parent).position
-        if position < origin.position:
+        if self._journal.drained(parent).position < origin.position:
             self._drain(parent)
-            position = self._journal.drained(parent).position
-            if position < origin.position:
+            if self._journal.drained(parent).position < origin.position:
                 # if the parent has moved its turns, the fork's first record now names another parent
-                again = self._journal.read(key, 0, 1)
-                if again != first:
-                    return self._parent_first(key, drained)
-                raise StoreError(f"its parent {parent.session!r} is not drained up to {origin.position} yet")
-        return True
+                if self._journal.read(key, 0, 1) == first:
+                    raise StoreError(f"its parent {parent.session!r} is not drained up to {origin.position} yet")
+                self._drain_parent(key, drained)
 
     def _link(self, key: SessionKey, log: SessionLog, drained: DrainMark) -> Link | None:
         if drained.number == 0:
