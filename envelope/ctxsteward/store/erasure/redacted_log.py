@@ -39,7 +39,6 @@ Source: the providers' published API references.
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -52,7 +51,7 @@ from ctxsteward.schemas.message import Wire, encode_wire, gemini_field, is_gemin
 
 from ..crypto.keyring import AddressKey, address_of, subject_of
 from ..journal.events import ForkPoint, SessionOpened, encoded_body, from_record
-from ..journal.log import body_of, check, code_of, coded_manifest, read_manifest
+from ..journal.log import body_of, check, coded_manifest, read_manifest, recoded
 from ..journal.port import ForgottenSubject, Journal, JournalRecord, Manifest, SessionKey
 from ..replication.ownership import moved_from
 
@@ -246,8 +245,7 @@ def redacted_rows(
         else:
             derived.skip(rewritten)
         if rewritten[:-1] != record[:-1]:
-            valid = hmac.compare_digest(record.mac, code_of(key, session, position, record))
-            changed[position] = rewritten._replace(mac=code_of(key, session, position, rewritten) if valid else "")
+            changed[position] = recoded(key, session, position, record, rewritten)
     return changed
 
 

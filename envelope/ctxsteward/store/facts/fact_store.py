@@ -26,7 +26,6 @@ state design (committing governed state; erasure).
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -42,7 +41,7 @@ from ..crypto.hash_chain import Link
 from ..crypto.keyring import AddressKey, address_of
 from ..crypto.vault import Vault
 from ..journal.events import encoded_body
-from ..journal.log import code_of
+from ..journal.log import recoded
 from ..journal.port import JournalRecord
 from ..names import checked_profile_name, facts_folder, number_of, part_of
 from ..objects.port import folders_in
@@ -146,9 +145,7 @@ def withdrawn_heads(
     for position, record in enumerate(rows):
         body = _without(record, is_gone) if record.kind == "head" and '"meta":[{' in record.body else None
         if body is not None:
-            rewritten = record._replace(body=body)
-            valid = hmac.compare_digest(record.mac, code_of(key, session, position, record))
-            changed[position] = rewritten._replace(mac=code_of(key, session, position, rewritten) if valid else "")
+            changed[position] = recoded(key, session, position, record, record._replace(body=body))
     return changed
 
 

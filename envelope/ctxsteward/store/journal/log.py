@@ -96,6 +96,12 @@ def coded(key: AddressKey, session: str, position: int, record: JournalRecord) -
     )
 
 
+def recoded(key: AddressKey, session: str, position: int, before: JournalRecord, after: JournalRecord) -> JournalRecord:
+    """Return `after`, which replaces `before`. It gets a valid code if `before` has one; a damaged record stays so."""
+    valid = hmac.compare_digest(before.mac, code_of(key, session, position, before))
+    return after._replace(mac=code_of(key, session, position, after) if valid else "")
+
+
 def addressed(key: AddressKey, session: str, record: JournalRecord, addresses: dict[str, str]) -> JournalRecord:
     """Return a record of another session, or of other keys, with the message addresses that it has in this session.
 

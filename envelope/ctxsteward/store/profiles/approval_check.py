@@ -19,11 +19,10 @@ Source: the state design (trust is raised by a signed approval of a person, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ctxsteward.schemas.errors import Damaged
-from ctxsteward.schemas.profile import BLOCKS, ProfileDocument
+from ctxsteward.schemas.profile import BLOCKS, ProfileDocument, instant
 
 from ..backend import Backend
 from ..crypto.keyring import address_of
@@ -138,12 +137,12 @@ class ApprovalChecker:
             yield f"{who!r} made the change; somebody else must approve it"
         if not self._is_about(version, verdict["challenger"]):
             yield f"{who!r} approved another text, parent or author"
-        committed, expires = _moment(version.when), _moment(verdict["expires"])
-        if committed is None:
+        committed, expires, no_time = instant(version.when), instant(verdict["expires"]), instant(None)
+        if committed == no_time:
             yield f"the version was committed at {version.when!r:.40}, which is no ISO 8601 time"
-        if expires is None:
+        if expires == no_time:
             yield f"the approval of {who!r} expires at {verdict['expires']!r:.40}, which is no ISO 8601 time"
-        if committed is not None and expires is not None and committed >= expires:
+        elif committed >= expires:
             yield f"the approval of {who!r} expired on {verdict['expires']}"
 
     def _is_about(self, version: ProposedVersion, challenger: str) -> bool:
@@ -209,12 +208,3 @@ def _locked(body: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
         for entry in entries
         if entry.get("locked")
     }
-
-
-def _moment(when: str) -> datetime | None:
-    """Parse an ISO 8601 time, in UTC if it has no zone; return None if it is invalid."""
-    try:
-        moment = datetime.fromisoformat(when)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
