@@ -251,9 +251,9 @@ def _written(session: Session, write: WriteSections | None) -> tuple[tuple[Hando
     write = charged(session=session.id, tenant=session.tenant) if charged is not None else write
     last = session.state.ordinal
     entries = session.entries(max(1, last - MAX_WRITTEN + 1), last)
-    said = [SourceMessage(ref=one.ref, message=one.message) for one in entries if one.event.origin is None]
+    said = [SourceMessage(ref=entry.ref, message=entry.message) for entry in entries if entry.event.origin is None]
     try:
-        return write([one for one in said if one.message.role not in ("system", "developer")])
+        return write([entry for entry in said if entry.message.role not in ("system", "developer")])
     except Exception:  # the caller's code may raise anything; there is a handoff in any case
         name = str(getattr(write, "__name__", type(write).__name__))
         return (), SummaryOrigin(model=name, template="", grounded=0, fell_back=("another fault",))

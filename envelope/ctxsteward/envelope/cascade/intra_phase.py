@@ -103,15 +103,15 @@ def _ages(rows: Sequence[CompactionCandidate]) -> dict[int, int]:
 
 def _repeated(rows: Sequence[CompactionCandidate]) -> Iterator[CompactionCandidate]:
     """Yield groups whose results are all repeated, word for word, by a newer group that is shown whole."""
-    said: set[tuple[str, bool]] = set()
+    shown: set[tuple[str, bool]] = set()
     for row in reversed(rows):
         results = [result for entry in row.group.entries for result in entry.message.tool_results]
         keys = {(result.text, result.is_error) for result in results if not result.images}
         plain = bool(results) and not any(result.images for result in results)
-        if plain and keys <= said and not row.must and row.masked_tokens < row.tokens:
+        if plain and keys <= shown and not row.must and row.masked_tokens < row.tokens:
             yield row
         else:
-            said |= keys
+            shown |= keys
 
 
 def _reasoning_tokens(

@@ -235,7 +235,10 @@ class _CascadeRun:
         """Open all attempts, then play them."""
         opened = [self._open(index, phase, number) for number in numbers]
         findings += opened[0].context.findings
-        attempts = [self._attempt(index, phase, number, one) for number, one in zip(numbers, opened, strict=True)]
+        attempts = [
+            self._attempt(index, phase, number, phase_opened)
+            for number, phase_opened in zip(numbers, opened, strict=True)
+        ]
         if len(attempts) == 1 or self.runner.workers == 1:
             return {attempt.attempt: attempt.play() for attempt in attempts}
         with ThreadPoolExecutor(max_workers=min(self.runner.workers, len(attempts))) as threads:
@@ -401,9 +404,9 @@ def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgre
     begun = json.loads(notes["begun"])
     calls = [json.loads(text) for name, text in notes.items() if name.startswith("call-")]
     own = [call["session"] for call in calls if not call["session"].endswith("..evaluator")]
-    said: dict[str, str] = {}
+    newest_notes: dict[str, str] = {}
     for id in dict.fromkeys(own):
-        said |= {name: text for name, text in store.at(tenant, id).state.notes.items() if name in _CARRIED}
+        newest_notes |= {name: text for name, text in store.at(tenant, id).state.notes.items() if name in _CARRIED}
     ended = {json.loads(text)["phase"] for name, text in notes.items() if name.startswith("ended-")}
     names = begun["phases"]
     return RunProgress(
@@ -411,7 +414,7 @@ def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgre
         tuple(name for name in names if name in ended),
         tuple(name for name in names if name not in ended),
         own[-1] if own else None,
-        said,
+        newest_notes,
     )
 
 
@@ -428,7 +431,7 @@ def recording_of(store: Store, cascade: Cascade, run: str, *, tenant: str = "def
             continue
         tag = tag_of(places[call["phase"]], call["attempt"])
         place = f"{tag}-{call['number']:05}"
-        at = next((n for n, one in enumerate(entries) if one.event.id == f"reply {place} 0"), None)
+        at = next((n for n, entry in enumerate(entries) if entry.event.id == f"reply {place} 0"), None)
         if at is None:
             continue  # killed before the reply
         until = next((n for n in range(at + 1, len(entries)) if not entries[n].message.tool_results), len(entries))

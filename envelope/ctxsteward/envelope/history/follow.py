@@ -401,8 +401,8 @@ class Follower:
         """
         said = [said_message(_message(source)) for source in messages]
         chain: list[bytes] = []
-        for one in said:
-            chain.append(self._keyed((chain[-1] if chain else b"") + one.said))
+        for message in said:
+            chain.append(self._keyed((chain[-1] if chain else b"") + message.said))
         before, known = self._stood
         return list(messages[known if known and chain[:known] == before[:known] else newest_turn(said) :])
 
@@ -431,7 +431,8 @@ class Follower:
         ordinal in the log. The longest run of equal messages wins. A history that only leaves out messages in the
         middle was edited, not compacted.
         """
-        best, longest = None, 0
+        best: tuple[Session, int, int] | None = None
+        longest = 0
         for session in sessions:
             common = self._common(session, history, 0)
             for known, ordinal in self._ends(session, history):

@@ -102,21 +102,21 @@ def _differences(in_force: ProfileDocument, given: ProfileDocument) -> Iterator[
     version = f"version {in_force.version}"
     for block in BLOCKS:
         standing = {entry.id: entry for entry in getattr(in_force, block)}
-        said = {entry.id: entry for entry in getattr(given, block)}
+        offered = {entry.id: entry for entry in getattr(given, block)}
         locked = [entry for entry in standing.values() if entry.locked]
         for id, entry in standing.items():
             lock = " (locked)" if entry.locked else ""
             name = f"{block}.{id}{lock}"
-            if id not in said:
+            if id not in offered:
                 if entry.locked:
                     yield _finding(name, f"{version} says {_quoted(entry)}; the profile that was given leaves it out")
-            elif said[id] != entry:
+            elif offered[id] != entry:
                 yield _finding(
-                    name, f"{version} says {_quoted(entry)}; the profile that was given {_says(said[id], entry)}"
+                    name, f"{version} says {_quoted(entry)}; the profile that was given {_says(offered[id], entry)}"
                 )
-        for id, entry in said.items():
+        for id, entry in offered.items():
             if id not in standing and locked:
-                near = max(locked, key=lambda one: _shared(one.text, entry.text))
+                near = max(locked, key=lambda entry_in_force: _shared(entry_in_force.text, entry.text))
                 text = f"the profile that was given adds {_quoted(entry)} beside the locked {near.id}: {_quoted(near)}"
                 yield _finding(f"{block}.{id}", f"{version} does not have it; {text}")
 

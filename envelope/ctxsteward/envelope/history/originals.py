@@ -187,8 +187,12 @@ class Originals:
     def meta_reports(self) -> list[CompressionReport]:
         """Return reports of the records that meta left out of this session's own envelopes, oldest first."""
         log, end = self._replica.log, self._replica.state.position
-        kept = [(one.address, one.body) for one in log.journal.manifests(log.key) if META_REPORT in one.body]
-        bodies = [read_manifest(log.address_key, *one) for one in kept]
+        stored = [
+            (manifest.address, manifest.body)
+            for manifest in log.journal.manifests(log.key)
+            if META_REPORT in manifest.body
+        ]
+        bodies = [read_manifest(log.address_key, *manifest) for manifest in stored]
         here = [report_in(body) for body in bodies if body["position"] <= end]
         return [report for report in here if report is not None]
 

@@ -78,14 +78,14 @@ class LogEntry:
         """Return an entry with this text in place of the message's own and with the same calls; it is no original."""
         wire, content = self.message.wire, self.message.wire.get("content")
         if self.message.dialect == "gemini":
-            said = [isinstance(part, TextPart) for part in self.message.parts]
-            at = said.index(True)
-            rest = [part for part, is_text in zip(wire["parts"][at:], said[at:], strict=True) if not is_text]
+            are_texts = [isinstance(part, TextPart) for part in self.message.parts]
+            at = are_texts.index(True)
+            rest = [part for part, is_text in zip(wire["parts"][at:], are_texts[at:], strict=True) if not is_text]
             wire = {**wire, "parts": [*wire["parts"][:at], {"text": text}, *rest]}
         elif isinstance(content, list):
-            said = [isinstance(block, str) or block.get("type") in _TEXT_KINDS for block in content]
-            at = said.index(True)
-            rest = [block for block, is_text in zip(content[at:], said[at:], strict=True) if not is_text]
+            are_texts = [isinstance(block, str) or block.get("type") in _TEXT_KINDS for block in content]
+            at = are_texts.index(True)
+            rest = [block for block, is_text in zip(content[at:], are_texts[at:], strict=True) if not is_text]
             wire = {**wire, "content": [*content[:at], {"type": "text", "text": text}, *rest]}
         else:
             wire = {**wire, "content": text}

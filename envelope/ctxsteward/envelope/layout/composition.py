@@ -485,9 +485,9 @@ def context_fragment(
 
 def context_text(nonce: str, facts: Sequence[str], messages: Sequence[str], earlier: Sequence[str] = ()) -> str:
     """Return all rows of a turn context in one fence."""
-    said = (EARLIER_LABEL, *earlier) if earlier else ()
-    known = (FACTS_LABEL, *facts) if facts else ()
-    return fenced(nonce, CONTEXT_LABEL, "\n".join((*said, *known, *messages)))
+    earlier_rows = (EARLIER_LABEL, *earlier) if earlier else ()
+    fact_rows = (FACTS_LABEL, *facts) if facts else ()
+    return fenced(nonce, CONTEXT_LABEL, "\n".join((*earlier_rows, *fact_rows, *messages)))
 
 
 def recalled_rows(

@@ -399,8 +399,8 @@ def _of_document(value: object, source: str, stem: str, format: str) -> Iterator
     if isinstance(value, list) and (is_transcript_list(value) or format not in ("auto", *_CHAT_FORMATS)):
         if not value:
             raise InvalidTranscript(source, "", "an empty array", "pass a file with at least one transcript")
-        for index, one in enumerate(value):
-            yield _read(TranscriptValue(source, f"[{index}]", one, stem, index), format)
+        for index, item in enumerate(value):
+            yield _read(TranscriptValue(source, f"[{index}]", item, stem, index), format)
     else:
         yield _read(TranscriptValue(source, "", value, stem, None), format)
 

@@ -158,7 +158,7 @@ def remains_of(
     store: Backend, tenant: str, sessions: Iterable[str], when: str, tombstones: Collection[Tombstone]
 ) -> tuple[Remainder, ...]:
     """Return the places that the erasure cannot reach, with the calls that may have shown the words."""
-    calls = tuple(dict.fromkeys(call for stone in tombstones for call in stone.held.get("calls", ())))
+    calls = tuple(dict.fromkeys(call for tombstone in tombstones for call in tombstone.held.get("calls", ())))
     rows = [
         ("prompt caches of providers", _end_of_caches(when), _CACHES, calls),
         ("logs of providers", None, "what your contract with the provider says", calls),

@@ -254,7 +254,7 @@ def redacted_manifests(key: AddressKey, manifests: Sequence[Manifest], share: Pr
 
     A finding may quote an exception, and thereby a message.
     """
-    left = []
+    cleared = []
     for address, body in manifests:
         try:
             fields = read_manifest(key, address, body)
@@ -262,10 +262,10 @@ def redacted_manifests(key: AddressKey, manifests: Sequence[Manifest], share: Pr
             body = "{}"  # its content is unknown
         else:
             if fields["position"] > share.since and fields.get("findings"):
-                kept = {name: value for name, value in fields.items() if name not in ("findings", "mac")}
-                body = coded_manifest(key, address, json.dumps(kept)[1:-1])
-        left.append(Manifest(address, body))
-    return left
+                remaining = {name: value for name, value in fields.items() if name not in ("findings", "mac")}
+                body = coded_manifest(key, address, json.dumps(remaining)[1:-1])
+        cleared.append(Manifest(address, body))
+    return cleared
 
 
 def _message(key: AddressKey, session: str, record: JournalRecord) -> JournalRecord:

@@ -131,6 +131,6 @@ class DraftJournal(Journal):
         self._own.forget(tenant, forgotten)
 
     def forgotten(self, tenant: str, session: str | None = None) -> list[ForgottenSubject]:
-        subjects = {(one.session, one.principal): one for one in self._own.forgotten(tenant, session)}
-        subjects |= {(one.session, one.principal): one for one in self._base.forgotten(tenant, session)}
+        subjects = {(subject.session, subject.principal): subject for subject in self._own.forgotten(tenant, session)}
+        subjects |= {(subject.session, subject.principal): subject for subject in self._base.forgotten(tenant, session)}
         return list(subjects.values())

@@ -55,9 +55,9 @@ class RowCodes:
         return code(self._address_key(key.tenant), owned(key.session, "row of logs") + numbers)
 
     def of_forgotten(self, tenant: str, subject: ForgottenSubject) -> str:
-        session, principal, *told = subject
+        session, principal, *note = subject
         who = b"\x00" if principal is None else b"\x01" + prefixed(principal)
-        text = owned(session, "row of forgotten") + who + b"".join(map(prefixed, told))
+        text = owned(session, "row of forgotten") + who + b"".join(map(prefixed, note))
         return code(self._address_key(tenant), text)
 
     def check_log(self, key: SessionKey, head: Sequence[int], mac: object) -> None:

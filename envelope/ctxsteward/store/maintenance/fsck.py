@@ -90,9 +90,13 @@ def restore_damaged(store: Backend, broken: Iterable[Broken]) -> int:
             store.journal.rewrite(key, found)
         damaged = manifests[key]
         if damaged:  # a journal drops all manifests of a session or none, so all are written again
-            sound = {one.address: one.body for one in drained.manifests} if drained is not None else {}
-            sound |= {one.address: one.body for one in store.journal.manifests(key) if one.address not in damaged}
-            store.journal.drop_manifests(key, [Manifest(*one) for one in sound.items()])
+            sound = {manifest.address: manifest.body for manifest in drained.manifests} if drained is not None else {}
+            sound |= {
+                manifest.address: manifest.body
+                for manifest in store.journal.manifests(key)
+                if manifest.address not in damaged
+            }
+            store.journal.drop_manifests(key, [Manifest(*manifest) for manifest in sound.items()])
         touched += len(found) + len(damaged)
     return touched
 
@@ -230,11 +234,11 @@ def _check(store: Backend, tenant: str | None, tally: CheckTally, *, read_data: 
     known = store.journal.tenants() if tenant is None else [tenant]
     inventory = take_inventory(store.objects, known, tenant=tenant, tell=tally.tell)
     names = set(known)
-    for one in inventory.tenants.values():
-        if one.name is None:
-            tally.found("tenant_unknown", one.part, "a tenant's folder")
+    for listed in inventory.tenants.values():
+        if listed.name is None:
+            tally.found("tenant_unknown", listed.part, "a tenant's folder")
         else:
-            names.add(one.name)
+            names.add(listed.name)
     for name in sorted(names):
         _check_tenant(store, name, inventory.tenants.get(part_of(name)), tally, read_data=read_data)
     for info in inventory.probes:

@@ -141,16 +141,16 @@ def gc(
     keys = sweep.remove(info for plan in plans for info in plan.dead_keys)
     reports = sweep.remove(info for plan in plans for info in plan.dead_reports)
     probes = sweep.remove(inventory.probes)
-    left = [one for one in store.objects.temporaries() if one.age_seconds >= grace_seconds]
-    if left and not dry_run:
+    leftovers = [leftover for leftover in store.objects.temporaries() if leftover.age_seconds >= grace_seconds]
+    if leftovers and not dry_run:
         store.objects.sweep(grace_seconds)
     return GarbageReport(
         blobs=tuple(blobs),
         keys=tuple(keys),
         reports=tuple(reports),
         probes=tuple(probes),
-        temporaries=tuple(str(one.path) for one in left),
-        bytes=sweep.bytes + sum(one.size_bytes for one in left),
+        temporaries=tuple(str(leftover.path) for leftover in leftovers),
+        bytes=sweep.bytes + sum(leftover.size_bytes for leftover in leftovers),
         kept_blobs=sum(len(plan.reached) for plan in plans),
         young_blobs=sweep.young,
         restored=tuple(sweep.restored),

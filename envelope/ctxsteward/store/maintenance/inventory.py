@@ -207,8 +207,10 @@ def _batches(store: Backend, tenant: str, nights: str) -> list[str]:
     with suppress(Damaged, UnsupportedVersion):  # the check or collection of the chain's content reports it
         for link in store.chain(nights, tenant=tenant).links():
             batches = link.body.get("batches", ())
-            named |= dict.fromkeys(one for one in batches if isinstance(one, str) and re.fullmatch(_ADDRESS, one))
-    return [f"{nights.rpartition('/')[0]}/batches/{one}" for one in named]
+            named |= dict.fromkeys(
+                address for address in batches if isinstance(address, str) and re.fullmatch(_ADDRESS, address)
+            )
+    return [f"{nights.rpartition('/')[0]}/batches/{address}" for address in named]
 
 
 def _left_out(key: str) -> StoreUnavailable:

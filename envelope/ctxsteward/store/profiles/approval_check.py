@@ -177,8 +177,8 @@ class ApprovalChecker:
         return f"the verdict is not signed with a key of {who!r}"
 
     def _needed(self, version: ProposedVersion, verdicts: Sequence[Mapping[str, Any]]) -> int:
-        asked = (one for verdict in verdicts for one in self._requests(verdict["challenger"]))
-        people: list[int] = [one["people"] for one in asked if isinstance(one.get("people"), int)]
+        asked = (request for verdict in verdicts for request in self._requests(verdict["challenger"]))
+        people: list[int] = [request["people"] for request in asked if isinstance(request.get("people"), int)]
         if version.before is None:  # the founder of the chain answers for the first version
             return max(0, *people) if people else 0
         return max(1, 2 if touches_locked(version.before, version.body) else 1, *people)

@@ -119,11 +119,11 @@ class PeopleRoll:
         if (standing.key if standing else None) != statement.replaces:
             return f"the statement about {who!r} replaces another key than {who!r} has"
         if statement.key is None:
-            left = [name for name, one in self.now.items() if REVIEWER in one.roles and name != who]
-            return None if left else f"{who!r} is the last reviewer, and cannot be removed"
+            reviewers = [name for name, person in self.now.items() if REVIEWER in person.roles and name != who]
+            return None if reviewers else f"{who!r} is the last reviewer, and cannot be removed"
         if statement.key in self.spent:
             return f"the key of {who!r} was replaced or removed before; make a new one"
-        same = next((name for name, one in self.now.items() if one.key == statement.key and name != who), None)
+        same = next((name for name, person in self.now.items() if person.key == statement.key and name != who), None)
         if same is not None:
             return f"{who!r} has the key of {same!r}"
         alike = next((name for name in self.now if name != who and skeleton(name) == skeleton(who)), None)
@@ -131,9 +131,11 @@ class PeopleRoll:
 
     def take_over(self, statements: Iterable[PersonStatement]) -> list[PersonStatement]:
         """Apply the valid statements that were not accepted before; return them in an order in which they are valid."""
-        waiting = [one for one in statements if one.signature not in self.signatures]
+        waiting = [statement for statement in statements if statement.signature not in self.signatures]
         taken: list[PersonStatement] = []
-        while (sound := next((one for one in waiting if self.obstacle(one) is None), None)) is not None:
+        while (
+            sound := next((statement for statement in waiting if self.obstacle(statement) is None), None)
+        ) is not None:
             self._apply(sound)
             waiting.remove(sound)
             taken.append(sound)
@@ -144,8 +146,8 @@ class PeopleRoll:
             raise Damaged(f"{where}: the people of a profile are founded once, by its first link")
         self.salt, self.versions = str(body["salt"]), int(body["versions"])
         self.spent.update(body["spent"])
-        for who, one in body["people"].items():
-            self._enrol(who, EnrolledPerson(tuple(one["roles"]), one["key"]))
+        for who, person in body["people"].items():
+            self._enrol(who, EnrolledPerson(tuple(person["roles"]), person["key"]))
 
     def _apply(self, statement: PersonStatement) -> None:
         self.signatures.add(statement.signature)
@@ -156,10 +158,10 @@ class PeopleRoll:
         else:
             self._enrol(statement.who, EnrolledPerson(statement.roles, statement.key))
 
-    def _enrol(self, who: str, one: EnrolledPerson) -> None:
-        self.now[who] = one
-        if REVIEWER in one.roles:
-            self.keys.setdefault(who, []).append(one.key)
+    def _enrol(self, who: str, person: EnrolledPerson) -> None:
+        self.now[who] = person
+        if REVIEWER in person.roles:
+            self.keys.setdefault(who, []).append(person.key)
 
 
 def statement_of(body: Mapping[str, Any]) -> PersonStatement:
@@ -194,9 +196,9 @@ class PeopleRegister:
         enrolled, last = self._read()
         if enrolled.is_founded:
             return enrolled
-        if not any(REVIEWER in one.roles for one in people.values()):
+        if not any(REVIEWER in person.roles for person in people.values()):
             raise InputError("nobody in the file of actors is a reviewer; add one first")
-        named = {who: {"roles": list(one.roles), "key": one.key} for who, one in sorted(people.items())}
+        named = {who: {"roles": list(person.roles), "key": person.key} for who, person in sorted(people.items())}
         body = {"kind": "founded", "salt": salt, "people": named, "spent": sorted(spent), "versions": versions}
         self._append(last, body)
         return self.read()
