@@ -141,7 +141,7 @@ class DriftFinding(FrozenModel):
 
 
 class CumulativeDrift(FrozenModel):
-    """The comparison with the last version that a person approved, or with the one at the start of the window."""
+    """The comparison with the last version that a person approved, or with the version at the start of the window."""
 
     base: Annotated[StrictInt, Field(ge=1)]
     """Number of the version compared with."""

@@ -118,7 +118,7 @@ def image_messages(label: str, images: Iterable[PastImage], role: str) -> Iterat
 
 
 def without_images(wire: Wire, hidden: set[bytes] | None, text: str = SHOWN_ALREADY) -> Wire:
-    """Return the message with a line of text for each image in `hidden` (None: for all); itself without such images."""
+    """Return the message with a line of text in place of each image in `hidden`, or of all images for None."""
     content = wire.get("content")
     if not isinstance(content, list):
         return wire
@@ -191,7 +191,7 @@ class Past:
     states: Mapping[str, Mapping[str, Any]]
     """State that each phase set, by phase."""
     copied: frozenset[str] = frozenset()
-    """Origins of the messages of which the first log has copies."""
+    """Origins of the messages that the first log has copies of."""
 
     @cached_property
     def ran(self) -> frozenset[str]:

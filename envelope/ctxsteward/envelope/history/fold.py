@@ -3,7 +3,7 @@
 `log_view` calls `fold` with the rows it has read. Readable records are applied in order. An unreadable message gets a
 stand-in, so that ordinals, roles and tool pairs continue. Any other unreadable record is treated as never made (for a
 compaction: the window before it keeps growing, and the next build compacts anew from originals). The ordinals after an
-unreadable record show whether it was a message, else its own claim does. If neither says so, a missing record counts as
+unreadable record show whether it was a message, else its own fields do. If neither shows it, a missing record counts as
 a message, because an ordinal is never given twice.
 
 `ReadFindings` has each finding once, and the ordinals of missing originals. Reading the whole log finds all damage

@@ -311,8 +311,10 @@ class Follower:
         return is_reduced(session.shown(ordinal).message, _message(history.sources[index]), f"§{ordinal}")
 
     def _is_pasted(self, session: Session, ordinal: int, history: HandedHistory, index: int) -> bool:
-        """Return whether one of two user messages is the other with lines before or behind it, and the conversation
-        goes on as in the log. Otherwise the user message was edited."""
+        """Return whether two user messages differ only by lines before or after the text, not by an edit.
+
+        The conversation must also continue as in the log.
+        """
         if not history.messages[index].is_spoken:
             return False
         handed, logged = _message(history.sources[index]), session.shown(ordinal).message
@@ -496,7 +498,7 @@ def _by(source: object, said: SaidMessage, principal: str | None) -> NewMessage:
 
 
 def _is_around(one: Message, other: Message) -> bool:
-    """Return whether one of two text messages is the other with lines before or behind it."""
+    """Return whether two text messages differ only by lines before or after the text."""
     if not all(isinstance(part, TextPart) for part in (*one.parts, *other.parts)):
         return False
     short, long = sorted((one.text.strip(), other.text.strip()), key=len)

@@ -297,7 +297,7 @@ class State:
 
     @property
     def in_loop(self) -> bool:
-        """Whether the model has answered in the live turn and is called again; a reply that comes last is a prefill."""
+        """Whether the model is called again in a turn that it has answered. A reply at the end is a prefill."""
         return self.last_reply > self.last_user and (self.ordinal > self.last_reply or bool(self.open_calls))
 
     @property

@@ -56,7 +56,7 @@ class LogEntry:
     def __init__(self, event: MessageAppended, message: Message | None = None, *, is_new: bool = False) -> None:
         self.event: MessageAppended = event
         self.is_new: bool = is_new
-        """Whether the call of `Session.append` or `extend` that returned it wrote it; False if its id was known."""
+        """Whether the `Session.append` or `extend` that returned the entry wrote it; False if its id was known."""
         self.is_shortened: bool = False
         """Whether `message` is a shortened form of the original (`saying`)."""
         self.ordinal: int = event.ordinal

@@ -186,10 +186,11 @@ class DynamicLayout:
         return hashlib.sha256(self.strip.chain[self.stop] + derived + order).digest()
 
     def repeated(self, provider: str, wires_of: Callable[[Fragment], Sequence[Wire]]) -> tuple[int, int, int]:
-        """Return after how many messages ends what a later call repeats; `messages` of this provider was called before.
+        """Return three numbers of messages at the beginning that later calls repeat; call `messages` before.
 
-        Until the next compaction; in the next turn, before what is recalled; in this turn's next call, before the
-        newest reply (0 if that reply is older than the live turn). A reply that the next turn shortens is in none.
+        The first number is repeated by all calls until the next compaction; the second by the next turn, up to the
+        recalled messages; the third by this turn's next call, up to the newest reply (0 if that reply is older than the
+        live turn). None of them includes a reply that the next turn shortens.
         """
         strip = self.strip
         offsets = strip.wires[provider][1]
@@ -241,7 +242,7 @@ class FactLines(NamedTuple):
     lines: tuple[str, ...]
     findings: tuple[Finding, ...]
     token: object
-    """Object that stays the same while the lines do; None if they must not be cached."""
+    """Object that changes with the lines; None if the lines must not be cached."""
     earlier: tuple[str, ...] = ()
     """Rendered lines of the person's earlier sessions."""
 

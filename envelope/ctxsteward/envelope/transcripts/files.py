@@ -423,7 +423,10 @@ def _goes_on(first: InputLine) -> bool:
 
 
 def _document(raw: JsonInput, first: InputLine, second: InputLine | None) -> object:
-    """Return the input as one value; if it is none and its second line is an object, check the first as JSONL."""
+    """Return the input as one JSON value.
+
+    If it is not one value and its second line is an object, check the first line as JSONL, for an error with its place.
+    """
     try:
         return raw.document()
     except (InvalidTranscript, InputTooLarge):

@@ -139,7 +139,9 @@ def apply_tombstones(
     findings = []
     if len(erased) < seen:
         text = f"{seen} tombstones were seen, and {len(erased)} are listed; those of local subjects were read by name"
-        erased, thorough = erased.union(_erased_here(store, tenant)), True
+        speakers = (subject_of(session, principal) for session, principal, _ in _speakers(store, tenant))
+        local = map(vault.subject_address, (*journal.sessions(tenant), *speakers))
+        erased, thorough = erased.union(name for name in local if vault.tombstone(name) is not None), True
         findings.append(Finding(kind="listing_incomplete", field=f"tombstones/{tenant}", text=text))
     held = {session for holder in all_erasers if isinstance(holder, Holder) for session in holder.sessions(tenant)}
     left = {session for session in held if vault.subject_address(session) in erased}
@@ -201,12 +203,3 @@ def _speakers(store: Backend, tenant: str) -> Iterator[tuple[str, str, bool]]:
         standing = principals_of([row for row in rows if '"erased"' not in row.body])
         for principal in sorted(principals_of(rows)):
             yield session, principal, principal in standing
-
-
-def _erased_here(store: Backend, tenant: str) -> Iterator[str]:
-    """Yield the addresses of the journal's sessions, and of the principals in them, that have a tombstone."""
-    vault = store.vault(tenant)
-    speakers = (subject_of(session, principal) for session, principal, _ in _speakers(store, tenant))
-    for subject in (*store.journal.sessions(tenant), *speakers):
-        if vault.tombstone(name := vault.subject_address(subject)) is not None:
-            yield name

@@ -424,18 +424,16 @@ class Lineage:
             origin = self._origin(session)
             if origin is not None:
                 self.origins[session] = origin
+        self.parents: dict[str, str] = {session: origin.session for session, origin in self.origins.items()}
 
     def forks_of(self, parents: Iterable[str]) -> list[str]:
         """Return the direct forks of these sessions."""
         wanted = set(parents)
-        return [session for session, origin in self.origins.items() if origin.session in wanted]
+        return [session for session, parent in self.parents.items() if parent in wanted]
 
     def line(self, session: str) -> list[str]:
         """Return the session and its ancestors, oldest first."""
-        line = [session]
-        while line[-1] in self.origins and self.origins[line[-1]].session not in line:
-            line.append(self.origins[line[-1]].session)
-        return line[::-1]
+        return [session, *line_above(session, self.parents)][::-1]
 
     def shares(
         self, principal: str, only: str | None, sessions: Sequence[str] | None = None

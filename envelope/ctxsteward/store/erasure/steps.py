@@ -143,9 +143,9 @@ class ErasureRun:
             parent = self._as_read(name, self._elsewhere.parent)
             if parent is not None:
                 self._parents[name] = parent
-        local = {name: origin.session for name, origin in self._lineage(forgotten=True).origins.items()}
+        parents = self._lineage(forgotten=True).parents | self._parents
         for name in self._parents:
-            line = line_above(name, local | self._parents)
+            line = line_above(name, parents)
             if any(self._concerns(above, session, principal) for above in line):
                 self._as_read(name, self._elsewhere.claim)
             elif line[-1] not in known and self._vault.tombstone(self._vault.subject_address(line[-1])) is None:

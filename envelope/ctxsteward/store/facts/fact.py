@@ -83,11 +83,11 @@ class Fact(FrozenModel):
     sources: Annotated[tuple[FactSource, ...], Field(min_length=1, max_length=MAX_SOURCES)]
     """All cited originals, the claim itself first; the fact is erased with any of them."""
     ts: Timestamp | None = None
-    """Time of the statement, of which the day is shown; None if unknown."""
+    """Time of the statement, or None if unknown; a prompt shows its day."""
     answers: Annotated[StrictStr, Field(min_length=1, max_length=500), OneLine] | None = None
     """The question that it answers; an index key that is never shown."""
     standing: StrictBool = False
-    """Whether it is shown for every question, such as a wish about every answer; else only if a question matches."""
+    """Whether every question shows the fact, such as a wish about every answer; else only a matching question does."""
 
 
 def fact_line(fact: Fact) -> str:

@@ -34,7 +34,7 @@ counts texts that the first call left, and must be 0."""
 
 @runtime_checkable
 class NamedEraser(Protocol):
-    """An eraser that has a name in receipts; others go by the name of their function or class."""
+    """An eraser with a name for receipts. A receipt names another eraser by its function or class."""
 
     place: str
 
@@ -46,7 +46,7 @@ class Holder(Protocol):
     def __call__(self, deletions: Sequence[Deletion], /) -> int: ...
 
     def sessions(self, tenant: str) -> Iterable[str]:
-        """Return the ids of sessions of which it has texts."""
+        """Return the ids of the sessions whose texts this eraser has."""
 
 
 class ReachedSessions(NamedTuple):
@@ -66,7 +66,7 @@ class RemoteSessions(Protocol):
         """Return whether a session is there, without trusting a listing."""
 
     def parent(self, key: SessionKey) -> str | None:
-        """Return the session of which this is a fork, or None. Raises if it cannot be read."""
+        """Return the session that this one was forked from, or None. Raises if it cannot be read."""
 
     def subjects(self, key: SessionKey) -> ReachedSessions:
         """Return the addresses of the subjects whose keys encrypt the session's records."""
@@ -95,7 +95,7 @@ class DerivedRecords(Protocol):
         """Destroy the keys of records that have lost their support; return how many."""
 
     def withdrawn_keys(self) -> frozenset[str]:
-        """Addresses of the keys of all withdrawn records."""
+        """Return the addresses of the keys of all withdrawn records."""
 
     def watch_files(self) -> Callable[[], list[Finding]]:
         """Note the local files before the erasure deletes them; return a function that reports afterwards the files
@@ -157,7 +157,7 @@ class Erasure:
     sessions: tuple[str, ...] = ()
     """Sessions erased whole, or in their messages of the principal; includes forks."""
     forks: tuple[str, ...] = ()
-    """Those of `sessions` that were included because they are forks."""
+    """Sessions that were included because they are forks."""
     subjects: int = 0
     """Number of erased subjects: each has a tombstone and no key."""
     messages: int = 0
@@ -171,7 +171,7 @@ class Erasure:
     elsewhere: int = 0
     """Number of texts that erasers have deleted."""
     findings: tuple[Finding, ...] = ()
-    """Data that could not be reached, or of which it is not known whether it should be erased."""
+    """Findings about data that could not be reached, or that may or may not belong to the erased subject."""
     places: tuple[ErasedPlace, ...] = ()
     heads: tuple[ChainHead, ...] = ()
     """Heads of the tenant's governed chains, and of the sessions' logs in the object store."""
@@ -197,12 +197,12 @@ def note_erasure(journal: Journal, tenant: str) -> None:
 
 
 def hearing(journal: Journal, tenant: str) -> bool:
-    """Return whether this journal was being erased after what another machine has forgotten, and was cut off."""
+    """Return whether `apply_tombstones` has begun in this journal and has not finished."""
     return journal.seen(_hearing_name(tenant)) % 2 == 1
 
 
 def note_hearing(journal: Journal, tenant: str, *, is_over: bool) -> None:
-    """Record that such an erasure begins, or is over. The number, which only grows, is odd in between."""
+    """Record that `apply_tombstones` begins or is over. The recorded number only grows, and is odd in between."""
     if hearing(journal, tenant) is is_over:
         journal.see(_hearing_name(tenant), journal.seen(_hearing_name(tenant)) + 1)
 

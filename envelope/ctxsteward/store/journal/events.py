@@ -206,14 +206,14 @@ class RecallSelected:
     log: dict[str, Any]
     """The published selection log."""
     superseded: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Those of `refs` that later messages replace in part, with the ordinals of these later messages."""
+    """Ordinals in `refs` that later messages replace in part, with the ordinals of the later messages."""
     facts: tuple[FactRef, ...] = ()
     """Facts in the order in which they are shown."""
     excerpts: dict[int, int] = field(default_factory=dict)
-    """Messages that the question names by number and that are shown as excerpts: for one in `refs`, the tokens that
-    its excerpt may take; 0 if the window itself shows the excerpt."""
+    """Ordinals of messages that the question names by number and that are shown as excerpts, with the most tokens of
+    the excerpt of a message in `refs`; 0 if the window itself shows the excerpt."""
     passages: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Those of `refs` that are long and shown only in passages, with the numbers of the passages, ascending."""
+    """Ordinals in `refs` of long messages that are shown only in passages, with the passages' numbers, ascending."""
     earlier: tuple[EarlierLine, ...] = ()
     """Lines of earlier sessions in the order in which they are shown."""
 

@@ -59,7 +59,7 @@ def reachable_blobs(store: Backend, found: TenantObjects, tenant: str) -> set[st
 def newly_reachable(
     store: Backend, before: TenantObjects, now: TenantObjects, tenant: str, there: Iterable[str]
 ) -> set[str]:
-    """Return those of `there` that are reachable from links committed between two inventories."""
+    """Return the addresses in `there` that are reachable from links committed between two inventories."""
     folders = dict.fromkeys((*before.chains, *now.chains))  # both, because the second listing may omit chains
     after = {folder: max(before.chains.get(folder, {0: None})) for folder in folders}
     named = set().union(*_named_by_links(store, folders, tenant, after))
@@ -67,7 +67,7 @@ def newly_reachable(
 
 
 def follow(vault: Vault, named: set[str], there: Iterable[str]) -> set[str]:
-    """Return the named ones of `there`, and those that their content names, recursively."""
+    """Return the addresses in `there` that `named` contains, or that the content of a returned blob names."""
     known = set(there)
     reached: set[str] = set()
     todo = named & known

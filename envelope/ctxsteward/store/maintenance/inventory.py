@@ -350,7 +350,7 @@ def _log_row(journal: Journal, key: SessionKey) -> ListingRow:
     try:
         length = journal.length(key)
         return ListingRow(name, "log", length, _newest_time(journal, key, length))
-    except Damaged as error:  # only this log is damaged; the others are listed all the same
+    except Damaged as error:  # list the other logs even if this one is damaged
         return ListingRow(name, "log", None, None, str(error))
 
 

@@ -169,7 +169,7 @@ class Drainer:
                 except (StoreUnavailable, OutcomeUnknown) as error:
                     self._breaker.failed(error)
                     return
-                except Exception as error:  # it must not stop what is drained
+                except Exception as error:  # a failed erasure must not stop the draining
                     failed = f"tenant {tenant!r}: {type(error).__name__}: {error}"
         logs = self._journal.waiting(LOGS_A_PASS + len(self._stuck))
         self.oldest_seconds(logs)
@@ -252,7 +252,8 @@ class Drainer:
         records = self._journal.read(key, drained.position, drained.position + SEGMENT_RECORDS)
         manifests = self._journal.manifests(key, waiting=True, limit=SEGMENT_RECORDS)
         taken, sent = span_of(records, manifests)
-        if sent or any(record.kind != "message" for record in records[:taken]):  # derived from words drained before
+        # manifests and records other than messages may be derived from messages that were drained before
+        if sent or any(record.kind != "message" for record in records[:taken]):
             self._ownership.check_redacted(key, drained.position + taken)
         first = drained.number == 0
         segment = Segment(

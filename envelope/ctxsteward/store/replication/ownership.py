@@ -222,7 +222,7 @@ class Ownership:
                         drained = self._take_over(key, log, drained, incoming)
                 except (Conflict, VersionTaken):
                     continue
-                if incoming.replaced:  # else nobody else could read the chain
+                if incoming.replaced:  # without this rewrite, no other machine could read the chain
                     self.rewrite(key, incoming.replaced)
                     drained = self._journal.drained(key)
                 return drained
@@ -351,9 +351,12 @@ class Ownership:
         return due[len(replaced) :]
 
     def check_redacted(self, key: SessionKey, stop: int) -> None:
-        """Raise `Erased` if the session, or one that it was forked from, was forgotten, or a principal of a message
-        before position `stop` whom this journal has not redacted yet: what was derived from such words must not be
-        drained. A note does not suffice, since it may have come with redacted messages from another machine."""
+        """Raise `Erased` if records derived from forgotten messages could be drained.
+
+        That is so if the session or an ancestor was forgotten, or if this journal has not redacted the messages of a
+        forgotten principal before position `stop`. A note of the erasure is not enough, because it may have come with
+        redacted messages from another machine.
+        """
         vault, above = self._vault(key.tenant), forks_above(self._journal, key)
         shared = ((SessionKey(key.tenant, origin.session), origin.position) for _, origin in above)
         for log, end in ((key, stop), *shared):

@@ -315,8 +315,11 @@ class SessionLog:
         return self._chain.read(number)
 
     def derived_generation(self) -> int:
-        """Return the generation of the newest derived key. Ask before records are read: if an erasure redacts them
-        afterwards, it destroys that key, and `commit` refuses to put what was read under the next one."""
+        """Return the generation of the newest derived key.
+
+        Call this before reading records. If an erasure redacts them afterwards, it destroys that key, and `commit`
+        refuses to write the unredacted records under the next key.
+        """
         sealer = _Sealer(self._vault, self.folder, self.key.session)
         sealer.derived_key()
         return sealer.generation

@@ -296,7 +296,7 @@ class WriteBehind:
         return self.ownership.log(key).is_there()
 
     def parent(self, key: SessionKey) -> str | None:
-        """Return the session of which this is a fork, or None."""
+        """Return the session that this one was forked from, or None."""
         first = self.ownership.log(key).first()
         origin = fork_point([] if first is None else [first])
         return moved_from(key.session) if origin is None else origin.session
