@@ -141,7 +141,7 @@ class DerivedFile:
     def __init__(
         self, place: DerivedPlace, key: SessionKey, address_key: AddressKey, is_current: Callable[[], bool]
     ) -> None:
-        """`is_current` says whether the log is still the one that the caller has read; called after each write."""
+        """`is_current` returns whether the log is unchanged since the caller read it; it is called after each write."""
         self._states = place.of(key.tenant) if isinstance(place, DerivedRows) else DerivedFolder(place, key.tenant)
         self._key, self._code_key, self._is_current = key, address_key, is_current
 

@@ -235,7 +235,7 @@ def _pause(things: Sequence[Pausable], until: float) -> list[Pausable]:
 
 
 def _first_stubborn(things: Sequence[Pausable], paused: list[Pausable], until: float) -> Pausable | None:
-    """Pause one after the other; return the first that cannot be paused while time for another attempt is left."""
+    """Pause the things in order; return the first that cannot be paused while time for another attempt is left."""
     for thing in things:
         left = until - time.monotonic()
         if thing.pause(max(0.0, min(left, _GRACE_SECONDS) if paused else left)):

@@ -45,7 +45,7 @@ class PhaseMessage:
     """One message of a phase's context."""
 
     wire: Wire
-    """A provider's dict, to be read only: replayed ones are shared with their originals."""
+    """A provider's dict. Do not change it: the dict of a replayed message is also the original's."""
     kind: MessageKind
     phase: str | None = None
     """Phase that it was taken from."""

@@ -338,7 +338,7 @@ class SessionLogView:
         raise Conflict(self.id, self.state.position)
 
     def append(self, taken: ParsedMessage) -> LogEntry:
-        """Give a message its ordinal and its place in the history, and write it; a known `id` gives the entry it has.
+        """Give a message its ordinal and its place in the history, and write it; for a known `id`, return its entry.
 
         Call it through `retried`, which puts the message behind those that other writers appended first. Raises
         `Erased` for a forgotten principal.

@@ -61,7 +61,7 @@ def derived_subject(session: str, generation: int = 0) -> str:
 
 
 def session_of(subject: str) -> str:
-    """Return a subject's session, or "" if it has none: then its name begins with a control character."""
+    """Return a subject's session, or "" for a subject without one, whose name begins with a control character."""
     return _NO_SESSION.split(subject, maxsplit=1)[0]
 
 
@@ -219,7 +219,7 @@ class Vault:
         """Store content permanently and return its address. The same content of the same subject is stored once.
 
         `compress` compresses it if that saves space; the address is that of the uncompressed content.
-        Raises `Damaged` if the address has an unreadable blob already, so that a return means readable content.
+        Raises `Damaged` if the address has an unreadable blob already, so that stored content is always readable.
         """
         address = address_of(self._address_key, subject, kind, data)
         key, data_key = names.blob_name(self.tenant, address), self.data_key(subject)

@@ -175,7 +175,7 @@ def apply_tombstones(
 
 
 def _derived_records(store: Backend, tenant: str) -> list[DerivedRecords]:
-    """Return the records of packages above the store. Without any, an erasure would leave words, so raise."""
+    """Return the records of packages above the store; raise `StoreError` if there are none, as words would stay."""
     found = [point.load()(store, tenant) for point in entry_points(group=ENTRY_POINTS)]
     if not found:
         raise StoreError(

@@ -220,7 +220,7 @@ class RecallSelected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlankRecord:
-    """An empty record in the place of one whose content was forgotten."""
+    """An empty record in place of a record whose content was forgotten."""
 
     was: str = ""
     """Kind of the forgotten record."""

@@ -55,7 +55,7 @@ _ROBBED = """
 SELECT session FROM logs WHERE {where} AND forgotten > 0 AND forgotten <>
   (SELECT count(*) FROM forgotten f WHERE f.tenant = logs.tenant AND f.session = logs.session) LIMIT 1
 """
-"""Finds a log whose count of forgotten subjects differs from their rows; one statement, to exclude writes between."""
+"""Finds a log whose count of forgotten subjects differs from their rows; one statement, so that no write intervenes."""
 _UNOWNED = """
 SELECT DISTINCT session FROM records WHERE tenant = ? AND NOT EXISTS
   (SELECT 1 FROM logs WHERE logs.tenant = records.tenant AND logs.session = records.session)

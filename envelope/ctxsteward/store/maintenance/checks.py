@@ -248,7 +248,7 @@ def _check_blob(vault: Vault, address: str, key: str, owner: str | None, tally: 
 def check_references(
     vault: Vault, objects: TenantObjects, link: Link, key: str, tally: CheckTally
 ) -> Iterator[tuple[str, str]]:
-    """Check that each blob and key that a link of governed state names exists or was forgotten; yield both."""
+    """Check that each blob and key in a link of governed state exists or was forgotten; yield pairs of both."""
     for blob, name in references(link.body):
         tally.count("references")
         yield blob, name

@@ -132,7 +132,7 @@ class PutResult(NamedTuple):
     is_ours: bool
     """Whether our object is stored; else the key has another writer's object for good."""
     found: bytes | None = None
-    """The stored bytes if they were read back: another writer's, or those of an earlier attempt of ours."""
+    """The stored bytes if they were read back: another writer's, or those of our earlier attempt."""
 
 
 def put_once(

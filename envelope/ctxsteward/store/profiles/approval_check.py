@@ -41,7 +41,7 @@ REVIEWS = "reviews"
 def challenger_address(
     key: Any, folder: str, profile: str, document: ProfileDocument, *, parent: int, author: str
 ) -> str:
-    """Return the address, in a signed verdict, of the whole text, its parent version and its author."""
+    """Return the address of the whole text, its parent version and its author; a signed verdict contains it."""
     plain = ProfileDocument.model_validate(document.model_dump() | {"version": None, "name": profile})
     return address_of(key, folder, "challenger", canonical([parent, author, canonical_json(plain)]))
 

@@ -231,7 +231,10 @@ class Ownership:
     def _adopt(
         self, key: SessionKey, log: SessionLog, before: DrainMark, incoming: NewSegments, claims: bool
     ) -> DrainMark:
-        """Put the incoming records after the common ones. Our own later records stay if we own or claim, else move."""
+        """Put the incoming records after the common ones.
+
+        Our own later records stay if this journal owns or claims the session; else they move into a fork.
+        """
         journal, position = self._journal, before.position
         length = journal.length(key)
         local = journal.read(key, position, length)
