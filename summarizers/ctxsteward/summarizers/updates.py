@@ -98,8 +98,8 @@ class UpdateTracker(Generic[S]):
         self._by_value: dict[str, tuple[int, ...]] = {}
         self._recent: deque[int] = deque(maxlen=4 * POSTINGS)
 
-    def add(self, statement: PlacedSentence) -> list[int]:
-        """Add the next statement, oldest first, and return the positions of those that it makes stale."""
+    def add(self, statement: PlacedSentence) -> dict[int, S]:
+        """Add the next statement, oldest first, and return those that it makes stale, by position."""
         index, new = self.count, statement.reading
         self.count += 1
         found: list[tuple[int, UpdateMatch]] = []
@@ -109,15 +109,10 @@ class UpdateTracker(Generic[S]):
         if new.values or new.names or new.stands or found or new.worth >= 60:
             self._open[index] = self._keep(statement)
             self._post(index, new)
-        for old in {old for old, _ in found}:
-            del self._open[old]
+        replaced = {old: self._open.pop(old) for old in dict.fromkeys(old for old, _ in found)}
         if len(self._open) > REMEMBERED:
             del self._open[next(iter(self._open))]
-        return [old for old, _ in found]
-
-    def is_open(self, position: int) -> bool:
-        """Return whether a later statement may still replace this one."""
-        return position in self._open
+        return replaced
 
     def state(self) -> list[Any]:
         """Return the state for `resume`, without stale values; open statements are tuples."""
