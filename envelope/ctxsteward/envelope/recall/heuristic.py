@@ -177,7 +177,7 @@ def rarity_of(text: str) -> dict[str, float]:
     return rarity
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=1_024)
 def _rarity_of_word(word: str) -> list[tuple[str, float]]:
     encode = load_tokenizer(DEFAULT_TOKENIZER).encode
     is_word = word.isascii()
