@@ -158,7 +158,7 @@ class Chain:
         """
         number = parent.number + 1 if parent else 1
         link = self._sealed(number, commit_id or secrets.token_hex(16), epoch, parent.mac if parent else "", body)
-        key, data = numbered(self.folder, number), _canonical(_document(link) | {"mac": link.mac})
+        key, data = numbered(self.folder, number), _encode(link)
         landing = put_once(
             self._objects,
             key,
@@ -221,6 +221,10 @@ def _document(link: Link) -> dict[str, Any]:
         "parent": link.parent,
         "body": link.body,
     }
+
+
+def _encode(link: Link) -> bytes:
+    return _canonical(_document(link) | {"mac": link.mac})
 
 
 def _canonical(document: dict[str, Any]) -> bytes:
