@@ -26,7 +26,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 from ctxsteward.schemas import InputError, Message
@@ -370,8 +370,7 @@ class Expiry:
                 continue
             wire = original.wire
             if original.tool_results and self._over("tool_results", message):
-                line = f"[tool result expired, {message.origin}]"
-                wire = with_results(wire, lambda _, line=line: line)
+                wire = with_results(wire, partial(_expired, message.origin))
             if self.hides_images(message):
                 wire = without_images(wire, None, EXPIRED_IMAGE)
             self.hidden += wire is not original.wire
@@ -385,3 +384,7 @@ class Expiry:
     def _over(self, kind: TtlKind, message: PastMessage) -> bool:
         limit = self.limits.get(kind)
         return limit is not None and self._ages.get(message.number, 0) > limit
+
+
+def _expired(origin: str, content: object) -> str:
+    return f"[tool result expired, {origin}]"

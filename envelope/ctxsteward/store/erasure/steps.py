@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from ctxsteward.schemas import Erased, Finding, InputError, StoreError
@@ -161,6 +162,10 @@ class ErasureRun:
             self._findings.append(unreached(session, f"{error}; {_WHOSE}"))
             return None
 
+    def _see(self, mark: str, session: str) -> None:
+        """Note that this subject was redacted in the session."""
+        self._journal.see(mark, 1)
+
     def _concerns(self, session: str, only: str | None, principal: str | None) -> bool:
         """Return whether the erasure of `principal` in `only`, or of the whole session `only`, includes `session`."""
         if principal is None:
@@ -301,7 +306,7 @@ class ErasureRun:
         for session in forks_first:
             self.if_sound(session, lambda name: self._redact(lineage, name, principal, only, force=True))
             mark = redacted_mark(self._tenant, self._vault.subject_address(subject_of(session, principal)))
-            self.if_sound(session, lambda name, mark=mark: self._journal.see(mark, 1))
+            self.if_sound(session, partial(self._see, mark))
         for session in forks_first:
             self.if_sound(session, self._erase_derived)
         settled = lineage.shares(principal, only, list(shares))
