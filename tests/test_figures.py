@@ -64,7 +64,7 @@ def readme_block() -> list[str]:
             f"whole history: {demo['full_history_priced_tokens']:,}",
         ),
         (
-            "[cost](docs/cost.md) of 122 public agent runs, whole history = 1; dearest run",
+            "[cost](docs/cost.md) of 122 agent runs, everything = 1; dearest run",
             f"{price['ours']}; {dearest['ours']}",
             f"window of 5 steps: {price['window of 5 steps']}; {dearest['window of 5 steps']}",
         ),

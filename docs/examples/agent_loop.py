@@ -7,7 +7,7 @@
 
 import json
 
-from ctxsteward.envelope import Budgets, open_store, resolve_reference, resolve_reference_tool
+from ctxsteward.envelope import Budgets, open_store, resolve_reference_tool
 
 PARAMETERS = {"type": "object", "properties": {"service": {"type": "string"}}, "required": ["service"]}
 READ_LOG = {"type": "function", "function": {"name": "read_log", "parameters": PARAMETERS}}
@@ -43,13 +43,8 @@ def main() -> None:
         budgets=Budgets(dynamic_tokens=12_000, arrival_cap_tokens=300),
     )
     with chat.turn("Why did orders fail?") as turn:
-        while not turn.is_finished:
-            for asked in turn.finish(fake_model(**turn.request)):
-                arguments = json.loads(asked.arguments)
-                is_ours = asked.name == "resolve_reference"
-                turn.answer(asked, resolve_reference(chat.session, **arguments) if is_ours else read_log(**arguments))
+        print("answer:", *turn.ask(fake_model, {"read_log": read_log}))
     whole = chat["tool:1"].parts[0].text
-    print("answer:", turn.reply.text)
     print(len(whole), "characters in the log,", turn.envelope.section("dynamic").tokens, "tokens in the request")
 
 

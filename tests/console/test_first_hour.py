@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from ctxsteward.console.cli import cli
 from ctxsteward.console.commands.serve import _demo_store
 from ctxsteward.console.steward.context import context_of
 from ctxsteward.console.terminal.failures import STEWARD, missing
-from ctxsteward.envelope import Store, open_store
+from ctxsteward.envelope import Store, aio, open_store
 from ctxsteward.evals.result_history import read
 from ctxsteward.schemas import ContextError, InputError, StoreError, WindowExceeded
 from ctxsteward.steward import of_this_process
@@ -39,6 +41,14 @@ def test_a_path_is_taken_for_a_folder(given: str, tmp_path: Path, monkeypatch: p
     assert (here / STORES[given] / "journal.sqlite").is_file()
     listed = CliRunner().invoke(cli, ["store", "ls", "journal/", "--store", given])
     assert listed.output.split()[-1] == "journal/default/s"
+
+
+def test_a_service_with_streams_tools_and_tenants_takes_at_most_30_lines() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide-fastapi.md").read_text(encoding="utf-8")
+    service = guide.partition("```python\n")[2].partition("```")[0]
+    needed = ("StreamingResponse", "tools=[", "tenant=", 'open_store("file:', "id=id")
+    assert [part for part in needed if part not in service] == []
+    assert len([line for line in service.splitlines() if line.strip()]) <= 30
 
 
 def test_a_bare_word_is_no_store_and_the_error_says_how_to_name_a_folder() -> None:
@@ -67,6 +77,14 @@ def test_the_version_is_told_by_command_module_and_package() -> None:
     assert CliRunner().invoke(cli, ["--version"]).output == told
 
 
+HELLO = {"role": "user", "content": "Hello."}
+
+
+def _streamed(store: Store, chunks: object) -> None:
+    with store.chat("s", model="gpt-4o").turn("Hello?") as turn:
+        list(turn.stream(chunks))
+
+
 MISTAKES: dict[str, tuple[Callable[[Store], object], str]] = {
     "a model that is nearly one": (
         lambda store: store.chat("s", model="gpt4o"),
@@ -84,6 +102,34 @@ MISTAKES: dict[str, tuple[Callable[[Store], object], str]] = {
         lambda store: envelope.EnvelopeBuilder("gpt-4o").build(store.chat("s", model="gpt-4o")),  # type: ignore[arg-type]
         "an envelope is built of a session, not of Chat; write: ",
     ),
+    "a time that is none": (
+        lambda store: store.session("s").append(HELLO, ts="yesterday"),
+        "`ts` is 'yesterday'; write an ISO 8601 time such as '2026-11-20T10:00:00Z', or None",
+    ),
+    "a time that is no text": (
+        lambda store: store.session("s").append(HELLO, ts=datetime(2026, 11, 20)),  # type: ignore[arg-type]
+        "`ts` is datetime.datetime(2026, 11, 20, 0, 0); write an ISO 8601 time",
+    ),
+    "one message where a list is due": (
+        lambda store: store.session("s").extend(HELLO),
+        "messages is dict; pass a list, or append one message: append(…)",
+    ),
+    "a misspelt option": (
+        lambda store: store.chat("s", modle="gpt-4o"),  # type: ignore[call-arg]
+        "chat has no option 'modle'; did you mean model?",
+    ),
+    "a model in the place of a builder": (
+        lambda store: store.chat("s", builder="gpt-4o"),  # type: ignore[arg-type]
+        'builder is str; pass EnvelopeBuilder("gpt-4o"), or a model',
+    ),
+    "a whole reply in the place of a stream": (
+        lambda store: _streamed(store, {"choices": []}),
+        "the stream is dict; pass what the client returned with stream=True",
+    ),
+    "arguments of aio in another order": (
+        lambda store: asyncio.run(aio.append(HELLO, store.session("s"))),  # type: ignore[arg-type]
+        "session is dict; write aio.append(session, message)",
+    ),
     "a system text beyond the window": (
         lambda store: store.chat("s", model="gpt-4o", system="word " * 200_000).turn("Hello?").__enter__(),
         "the request needs 2000",
@@ -99,6 +145,17 @@ def test_a_typical_mistake_names_its_remedy_in_one_line(name: str) -> None:
     assert str(error.value).startswith(says)
     assert not isinstance(error.value, WindowExceeded) or "shorten system texts and tools" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_envelope_of_an_empty_session_says_that_there_is_nothing_to_answer() -> None:
+    with open_store("memory:") as store:
+        session, builder = store.session("s"), envelope.EnvelopeBuilder("gpt-4o")
+        (finding,) = builder.build(session).findings
+        assert (finding.kind, finding.text) == (
+            "nothing_to_answer",
+            "session 's' has no message to answer; append the user's message first: session.append(…)",
+        )
+        assert builder.preview(session, "Hello?").findings == ()
 
 
 def test_a_store_that_was_closed_says_to_open_it_again(tmp_path: Path) -> None:

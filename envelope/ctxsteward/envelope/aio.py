@@ -12,6 +12,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from ctxsteward.schemas.arguments import check_argument
+
 from .building.builder import EnvelopeBuilder
 from .envelope import Envelope
 from .history.session import Session
@@ -20,6 +22,7 @@ from .history.tool_groups import LogEntry
 
 async def append(session: Session, message: object, **meta: Any) -> LogEntry:
     """Run `Session.append` in a worker thread."""
+    check_argument("session", session, Session, "write aio.append(session, message)")
     return await asyncio.to_thread(session.append, message, **meta)
 
 

@@ -21,7 +21,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
-from ctxsteward.schemas import CompressionReport, Erased, Finding
+from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError
 from ctxsteward.schemas.arguments import check_argument
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store import Journal, ObjectStore, process_forks as forking
@@ -161,8 +161,14 @@ class Store(Backend):
         The model decides `provider` unless it is named. Chats with the same model and `budgets` (default: scaled to the
         model's window) share a builder, unless `builder` is given.
         """
-        from .integrations.chat import open_chat
+        from .integrations.chat import ChatOptions, open_chat
 
+        for name in options.keys() - ChatOptions.__optional_keys__:
+            from difflib import get_close_matches  # here, so that importing the room stays cheap
+
+            known = ("model", "system", *sorted(ChatOptions.__optional_keys__))
+            near = get_close_matches(name, known, n=1) or known
+            raise InputError(f"chat has no option {name!r:.40}; did you mean {' or '.join(near)}?")
         return open_chat(self, id, model=model, system=system, **options)
 
     def kept(self, kind: type[KeptT]) -> KeptT:

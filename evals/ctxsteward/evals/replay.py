@@ -37,6 +37,7 @@ from ctxsteward.envelope.transcripts.files import read_transcripts
 from ctxsteward.envelope.transcripts.transcript import Transcript as Transcript, TranscriptEntry
 from ctxsteward.schemas import ContextError, InputError, Ref
 from ctxsteward.schemas.message import Wire, encode_wire
+from ctxsteward.schemas.profile import instant
 from ctxsteward.steward.ingest.items import is_named_like_transcript
 
 from .prompt_cost import (
@@ -97,7 +98,8 @@ def replay(transcript: Transcript, builder: EnvelopeBuilder, session: Session) -
 
 def new_message(row: TranscriptEntry, number: int) -> NewMessage:
     """Convert a row to a message under its own id or 1-based place, so that appending it twice adds one message."""
-    return NewMessage(message=row.wire, id=row.id or f"#{number}", phase=row.phase, ts=row.ts, principal=row.principal)
+    ts = row.ts if instant(row.ts) > float("-inf") else None  # a foreign transcript may say "yesterday"
+    return NewMessage(message=row.wire, id=row.id or f"#{number}", phase=row.phase, ts=ts, principal=row.principal)
 
 
 def open_session(store: Store, transcript: Transcript, *, profile: Profile | None = None) -> Session:

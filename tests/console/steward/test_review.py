@@ -240,6 +240,8 @@ def test_an_edit_keeps_its_sources_and_survives_nights_until_it_is_in_force(desk
     (request,) = value("review", *desk.where, code=3)["requests"]
     assert any(line.startswith(f"+ {WORDS} [") for line in held["changes"])
     decide(desk, "ada", "--approve", request["id"])
+    commits = f"`ctxsteward steward promote {request['id']}` or the next night brings it into force"
+    assert run("review", *desk.where).stdout.splitlines()[0] == f"request {request['id']} is approved: {commits}"
     assert night(desk, date="2026-12-03")["outcome"] == "promoted"
     (line,) = (one for one in desk.head().meta if one.id == id_)
     assert (line.text, line.approved) == (WORDS, True)

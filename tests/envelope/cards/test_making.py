@@ -201,7 +201,7 @@ def test_a_long_winded_summarizer_is_cut() -> None:
 @given(text=st.text(max_size=700), keys=st.lists(st.text(max_size=200), max_size=7))
 def test_every_text_makes_a_card_that_holds_together(text: str, keys: list[str]) -> None:
     for item in (
-        say("user", text, phase="p\x00", ts="t\x00"),
+        say("user", text, phase="p\x00", ts="2026-11-20"),
         result("c", text),
         result("c", json.dumps(dict.fromkeys(keys))),
     ):

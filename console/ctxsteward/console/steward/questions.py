@@ -183,6 +183,8 @@ class QuestionList:
     """All that waits for people."""
 
     requests: tuple[ApprovalRequest, ...]
+    approved: tuple[ApprovalRequest, ...]
+    """Requests that need no person any more, and are not in force yet."""
     questions: tuple[ReviewQuestion, ...]
     """Of records."""
     held: int
@@ -201,7 +203,8 @@ def questions(
     chosen = [record for record in records.by_id.values() if asking.is_asked(record, every=every)]
     chosen.sort(key=lambda record: (-record.support.sessions, record.kind, record.text, record.id))
     asked = tuple(asking.question(record, quotes=at < MAX_QUOTED) for at, record in enumerate(chosen))
-    return QuestionList(requests=tuple(place.pending()), questions=asked, held=len(held))
+    approved = tuple(request for request in place.requests() if request.state == "approved")
+    return QuestionList(requests=tuple(place.pending()), approved=approved, questions=asked, held=len(held))
 
 
 def draft_of(place: StewardContext, records: LedgerView, record: MetaRecommendation) -> DraftedChange | None:

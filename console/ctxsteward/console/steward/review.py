@@ -51,6 +51,7 @@ def waiting_document(place: StewardContext, waits: QuestionList) -> dict[str, An
     """What waits, and who reviews, as JSON."""
     return {
         "requests": [_request(each) for each in waits.requests],
+        "approved": [_request(each) for each in waits.approved],
         "records": [each.document() for each in waits.questions],
         "held": waits.held,
         "reviewers": sorted(name for name, actor in place.actors.actors.items() if "reviewer" in actor.roles),
@@ -161,15 +162,20 @@ def answer_text(answered: Mapping[str, Any]) -> str:
     if answered["kind"] == "draft":
         commits = f"`ctxsteward steward promote {answered['request']}` brings it into force"
         return line + ("it is in force" if answered["in_effect"] else commits)
-    does = "brings it into force" if answered["kind"] == "request" else "stages it"
-    return line + f"`ctxsteward steward promote {answered['id']}` or the next night {does}"
+    return line + _commits(answered["id"], "brings it into force" if answered["kind"] == "request" else "stages it")
+
+
+def _commits(id: str, does: str = "brings it into force") -> str:
+    return f"`ctxsteward steward promote {id}` or the next night {does}"
 
 
 def show_waiting(console: Console, waits: QuestionList) -> None:
     for request in waits.requests:
         for at, line in enumerate(_request_lines(request)):
             say(console, line, "" if at else "bold")
-    if not waits.requests:
+    for request in waits.approved:
+        say(console, f"request {request.id} is approved: {_commits(request.id)}")
+    if not (waits.requests or waits.approved):
         console.print("no request waits")
     if waits.questions:
         console.print(tables.shown("records that a person may lift:", style="bold"))

@@ -419,6 +419,9 @@ class EnvelopeBuilder:
             notices = (*notices, limited_notice(self._target, scale.stated, self._scale.stated))
         target = self._target if fits else self._target._replace(window_tokens=None)
         sections = sections_of(session, head, layout, target, scale)
+        if not whole.state.ordinal and not whole.state.notes:
+            text = f"session {whole.id!r} has no message to answer; append the user's message first: session.append(…)"
+            notices = (*notices, Finding(kind="nothing_to_answer", text=text))
         if sections["dynamic"].overflow_tokens:
             enough = self._enough_tokens(session, scale)
             notices = (*notices, overflow_finding(sections["dynamic"], enough, self.window_tokens))

@@ -15,7 +15,7 @@ references), `session_head` (opens a log) and `follow` (takes a framework's whol
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, Protocol
 
@@ -239,6 +239,8 @@ class Session:
 
         An invalid message raises, and nothing of its batch is written. Ids work as in `append`.
         """
+        if isinstance(messages, (str, bytes, Mapping, Message)):
+            raise InputError(f"messages is {type(messages).__name__}; pass a list, or append one message: append(…)")
         added: list[LogEntry] = []
         batch: list[ParsedMessage] = []
         for item in messages:

@@ -36,6 +36,7 @@ from ctxsteward.schemas.message import (
     encode_wire,
     is_item_run,
 )
+from ctxsteward.schemas.profile import instant
 from ctxsteward.store.journal.events import PLAIN, MessageAppended, PinStrength, Placement
 from ctxsteward.store.names import MAX_META_CHARS, unseen
 
@@ -444,6 +445,8 @@ class NewMessage:
 
 def check_meta(new: NewMessage) -> None:
     """Check that the metadata of a message can be stored; raise `InputError`."""
+    if new.ts is not None and (not isinstance(new.ts, str) or instant(new.ts) == float("-inf")):
+        raise InputError(f"`ts` is {new.ts!r:.60}; write an ISO 8601 time such as '2026-11-20T10:00:00Z', or None")
     for name in ("id", "phase", "ts", "principal", "origin"):
         value = getattr(new, name)
         if value is None:

@@ -41,6 +41,8 @@ class AnswerForm(NamedTuple):
     """Reads a whole answer; returns None if it is not complete."""
     assemble: Callable[[Sequence[Wire]], CompleteAnswer | None]
     """Reads the events of a stream; returns None if the stream is not complete."""
+    text: Callable[[Wire], str | None]
+    """Returns the text that one event of a stream adds to the reply."""
 
 
 def plain_body(body: object) -> Wire | None:
@@ -81,7 +83,7 @@ def read_reply(provider: Provider, reply: object) -> CompleteAnswer:
         return CompleteAnswer(({"role": "assistant", "content": reply},))
     if hasattr(reply, "__await__"):
         raise InputError("the reply is a coroutine; write `await` before the call of the client")
-    if hasattr(reply, "__next__") or hasattr(reply, "__anext__"):
+    if is_stream(reply):
         raise InputError("the reply is a stream; read it through the turn: `for chunk in turn.stream(stream):`")
     form, body = ANSWERS[provider], plain_body(reply)
     if body is None:
@@ -103,6 +105,21 @@ def read_stream(provider: Provider, chunks: Sequence[object]) -> CompleteAnswer:
         return read_reply(provider, "".join(map(str, chunks)))
     bodies = [body for chunk in chunks if (body := plain_body(chunk)) is not None]
     return _complete(lambda: _with_miss_reason(ANSWERS[provider].assemble(bodies), bodies), provider)
+
+
+def is_stream(reply: object) -> bool:
+    """Tell a stream of chunks from a whole reply."""
+    return hasattr(reply, "__next__") or hasattr(reply, "__anext__")
+
+
+def text_of_chunk(provider: Provider, chunk: object) -> str:
+    """Return the text that a chunk of a stream adds to the reply; empty for calls, thinking and usage."""
+    if isinstance(chunk, str):
+        return chunk
+    try:
+        return ANSWERS[provider].text(plain_body(chunk) or {}) or ""
+    except (AttributeError, LookupError, TypeError):  # another form: the end of the stream says so
+        return ""
 
 
 def _with_miss_reason(answer: CompleteAnswer | None, bodies: Sequence[Wire]) -> CompleteAnswer | None:
@@ -200,6 +217,10 @@ def _add(whole: Wire, piece: Mapping[str, Any]) -> None:
             whole[key] = [*known, *value] if isinstance(known, list) and isinstance(value, list) else value
 
 
+def _chat_text(chunk: Wire) -> str:
+    return "".join(choice["delta"].get("content") or "" for choice in chunk["choices"])
+
+
 # -- responses -----------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +234,10 @@ def _assemble_responses(stream: Sequence[Wire]) -> CompleteAnswer | None:
     ends = ("response.completed", "response.incomplete")
     last = next((event for event in reversed(stream) if event.get("type") in ends), None)
     return None if last is None else _responses_answer(last["response"])
+
+
+def _responses_text(event: Wire) -> str | None:
+    return event["delta"] if event["type"] == "response.output_text.delta" else None
 
 
 # -- Anthropic messages --------------------------------------------------------------------------------------------
@@ -266,6 +291,10 @@ def _grow(block: Wire, delta: Wire, arguments: dict[int, str], index: int) -> bo
     return True
 
 
+def _anthropic_text(event: Wire) -> str | None:
+    return {**(event.get("content_block") or {}), **(event.get("delta") or {})}.get("text")
+
+
 # -- Gemini --------------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +324,11 @@ def _assemble_gemini(chunks: Sequence[Wire]) -> CompleteAnswer | None:
     return CompleteAnswer(({"role": "model", "parts": parts},) if parts else (), usage)
 
 
+def _gemini_text(chunk: Wire) -> str:
+    parts = (part for candidate in chunk["candidates"] for part in candidate["content"]["parts"])
+    return "".join(part.get("text") or "" for part in parts if not part.get("thought"))
+
+
 # -- completions of a plain prompt ---------------------------------------------------------------------------------
 
 
@@ -314,12 +348,16 @@ def _assemble_text(chunks: Sequence[Wire]) -> CompleteAnswer | None:
     return _text_answer({**whole, "usage": usage})
 
 
+def _text_text(chunk: Wire) -> str:
+    return "".join(choice.get("text") or "" for choice in chunk["choices"])
+
+
 ANSWERS: dict[Provider, AnswerForm] = {
-    "openai-chat": AnswerForm("choices", _chat_answer, _assemble_chat),
-    "openai-responses": AnswerForm("output", _responses_answer, _assemble_responses),
-    "anthropic": AnswerForm("content", _anthropic_answer, _assemble_anthropic),
-    "gemini": AnswerForm("candidates", _gemini_answer, _assemble_gemini),
-    "text": AnswerForm("choices", _text_answer, _assemble_text),
+    "openai-chat": AnswerForm("choices", _chat_answer, _assemble_chat, _chat_text),
+    "openai-responses": AnswerForm("output", _responses_answer, _assemble_responses, _responses_text),
+    "anthropic": AnswerForm("content", _anthropic_answer, _assemble_anthropic, _anthropic_text),
+    "gemini": AnswerForm("candidates", _gemini_answer, _assemble_gemini, _gemini_text),
+    "text": AnswerForm("choices", _text_answer, _assemble_text, _text_text),
 }
 
 __all__ = [
@@ -327,8 +365,10 @@ __all__ = [
     "AnswerForm",
     "CompleteAnswer",
     "events",
+    "is_stream",
     "plain_body",
     "read_answer",
     "read_reply",
     "read_stream",
+    "text_of_chunk",
 ]

@@ -18,6 +18,8 @@ usage, and compares the request with the envelope. If the reply calls tools, ans
 After an exception in the block the log has the user's message, and nothing of an unfinished reply. To continue, repeat
 the turn with the same ``id``. A turn whose id was answered before is finished when it opens, with that reply.
 
+`turn.ask` is that loop: it calls the model and the tools, and yields the text as it arrives (`tool_loop`).
+
 `turn.stream` reads a stream and finishes the turn at its end. With ``async with``, a thread writes the log and builds
 the envelope; `finish` and a later `request` take some milliseconds (``await
 asyncio.to_thread(turn.finish, reply)`` keeps them off the event loop).
@@ -31,14 +33,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ctxsteward.schemas import Finding, InputError, Message, ToolCallPart, UnknownModel
-from ctxsteward.schemas.arguments import check_argument
+from ctxsteward.schemas.arguments import check_argument, check_callable
 from ctxsteward.schemas.errors import Conflict
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.summary import Loss
@@ -53,6 +55,7 @@ from ..tokens.models import model_info
 from .answers import CompleteAnswer, read_reply, read_stream
 from .builder_cache import BuilderCache
 from .session_call import NO_COST, PromptCost, SessionCall
+from .tool_loop import ReplyText
 
 if TYPE_CHECKING:
     from ..store import Store
@@ -90,6 +93,7 @@ def open_chat(
     memory: MemoryScope | None = None,
 ) -> Chat:
     """Open a chat; see `Store.chat`."""
+    check_argument("builder", builder, EnvelopeBuilder, 'pass EnvelopeBuilder("gpt-4o"), or a model', optional=True)
     if builder is not None and budgets is not None:
         raise InputError("both builder and budgets are given; give the budgets to the builder")
     model = builder.model if model is None and builder is not None else model
@@ -256,10 +260,29 @@ class Turn:
     def stream(self, chunks: Any, *, sent: Wire | None = None) -> Any:
         """Yield the chunks of a stream, and `finish` with them at its end; an async stream stays async."""
         self._sent_call()
-        if not (hasattr(chunks, "__aiter__") or hasattr(chunks, "__iter__")):
-            hint = "pass what the client returned with stream=True; an async client's is awaited first"
+        is_whole = isinstance(chunks, (str, bytes, Mapping)) or hasattr(chunks, "model_dump")
+        if is_whole or not (hasattr(chunks, "__aiter__") or hasattr(chunks, "__iter__")):
+            hint = "pass what the client returned with stream=True (awaited, if async); a whole reply goes to `finish`"
             raise InputError(f"the stream is {type(chunks).__name__}; {hint}")
         return self._passed_on_async(chunks, sent) if hasattr(chunks, "__aiter__") else self._passed_on(chunks, sent)
+
+    def ask(
+        self,
+        create: Callable[..., Any],
+        tools: Mapping[str, Callable[..., object]] | None = None,
+        *,
+        max_calls: int = 20,
+        **arguments: Any,
+    ) -> ReplyText:
+        """Call the model until it replies, run the tools that it calls, and yield its text; see `tool_loop`.
+
+        `create` is the client's method, `tools` the functions by name. `arguments` go to the client beside
+        `request`, such as ``stream=True``. More than `max_calls` calls of the model raise `InputError`. A turn that
+        was answered before yields that reply.
+        """
+        check_callable("create", create, "pass the client's method, such as client.chat.completions.create")
+        check_argument("tools", tools, Mapping, 'pass functions by name: {"weather": weather}', optional=True)
+        return ReplyText(self, create, tools or {}, max_calls, arguments)
 
     def answer(self, call: ToolCallPart | str, result: object) -> None:
         """Answer a call of a tool, given as such or by its id. A result that is no text becomes JSON.

@@ -388,7 +388,13 @@ def _said(entry: Entry) -> SaidEntry | None:
     if isinstance(content, str) and content.startswith(_PROGRAM_TEXT):
         return None
     id = message.get("id")
-    return SaidEntry(uuid, id if isinstance(id, str) else "", role, content, ts if isinstance(ts, str) else None)
+    return SaidEntry(
+        uuid,
+        id if isinstance(id, str) else "",
+        role,
+        content,
+        ts if isinstance(ts, str) and instant(ts) > float("-inf") else None,
+    )
 
 
 def key_of(input: Mapping[str, Any]) -> dict[str, str]:
