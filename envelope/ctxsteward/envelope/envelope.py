@@ -148,8 +148,8 @@ class Envelope:
         """Return the arguments for this provider's client, except the model: ``client.create(model=…, **these)``.
 
         `cache`: a plan of your own in place of `cache_plan`, or False for a request without cache marks and key.
-        ``cache_plan._replace(is_prewarm=True)`` gives a request that only fills OpenAI's cache. The session shares the
-        dicts inside: read them, do not change them.
+        One with `is_prewarm` gives a request that only fills OpenAI's cache. The session shares the dicts inside: read
+        them, do not change them.
         """
         from .render.request import render
 

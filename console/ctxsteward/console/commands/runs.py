@@ -25,9 +25,9 @@ MEANS = ("calls", "everything_tokens", "sent_tokens", "everything_priced", "sent
 @price_option
 @common
 def runs(by: str | None, price: float | None, as_json: bool, store: str, tenant: str) -> None:
-    """List the runs that `ctxsteward run` played, with what they sent and cost beside sending everything.
+    """List the runs that `ctxsteward run` played: prompt tokens of sending everything, and sent.
 
-    Cache-priced figures are prompt tokens at full price, under the prices of the run. No model is called.
+    The ratio is of cache-priced tokens, under the prices of the run. No model is called.
     """
     with open_stored(store) as opened:
         rows = list(_played(opened, tenant))
@@ -38,20 +38,18 @@ def runs(by: str | None, price: float | None, as_json: bool, store: str, tenant:
     if as_json:
         print_json({"runs": shown})
         return
-    columns = ("calls", "everything", "sent", "saved", "cache-priced", "everything's", "ratio")
     cells = [
         (
             row["name"],
             f"{row['runs']:,}",
             *(f"{row[name]:,.0f}" for name in ("calls", "everything_tokens", "sent_tokens")),
             f"{100 * row['saved']:.1f} %",
-            *(f"{row[name]:,.0f}" for name in ("sent_priced", "everything_priced")),
             f"{row['priced_ratio']:.2f}",
             *([f"{row['dollars_saved']:.4f}"] if price is not None else []),
         )
         for row in shown
     ]
-    columns = ("runs", *columns, *(("$ saved",) if price is not None else ()))
+    columns = ("runs", "calls", "everything", "sent", "saved", "ratio", *(("$ saved",) if price is not None else ()))
     table_console().print(grid(by or "run", *columns, rows=cells, numbers=columns))
 
 
