@@ -59,7 +59,7 @@ PYTEST := -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 WAITING := -n 3
 ROOMS := schemas envelope summarizers steward evals flows console
 
-.PHONY: help demo smoke test attacks journeys soak simulate check house mutants evals evals-full bench peers figures adapters \
+.PHONY: help demo smoke test attacks journeys soak simulate proof check house mutants evals evals-full bench peers figures adapters \
   inspect integrations \
   clients llama ministack docs linters lint types package installed lock clean
 
@@ -98,6 +98,9 @@ soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, an
 
 simulate: $(STAMP)  ## seeded runs of the whole store under faults of disk, network, clock and process: SEEDS=10000
 	$(BIN)/python -m tests.simulation --workers 2 --seeds $(or $(SEEDS),200)
+
+proof: $(STAMP)  ## rules, causes, erasures, bundles, the store: every claim at full length; DATA=FOLDER, SEEDS=10000
+	$(BIN)/python -m tests.proof $(if $(DATA),--data $(DATA)) --seeds $(or $(SEEDS),2000)
 
 check: $(STAMP)  ## style, types, layers
 	$(BIN)/ruff check .

@@ -15,6 +15,8 @@ SOAK = os.environ.get("CTXSTEWARD_SOAK") == "1"
 SEED = os.environ.setdefault("CTXSTEWARD_DRAW", secrets.token_hex(4))
 """Of this run, its processes included."""
 Case = TypeVar("Case")
+Proved = Callable[[str, object], None]
+"""pytest's `record_property`: a test notes under ``proved`` what it tried, and `make proof` writes it into a page."""
 
 
 def examples(count: int) -> int:

@@ -1,19 +1,30 @@
-"""Run seeds and print what came of them: `python -m tests.simulation --seeds 200 --first 0 --workers 2`.
+"""Run seeds and print what came of them: `python -m tests.simulation --seeds 10000 --first 0 --workers 2`.
 
 Prints runs, each failed seed with its reason, and in which share of the runs each fault fired. `--seed N` prints the
 history of one seed. Exit code 1 if a run failed.
+
+What came of each seed stands in `.simulation/`, in a file for this very code, so a run goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
+from rich.console import Console
+from rich.progress import track
+
+from ..house import ROOMS, ROOT, tracked
 from .simulation import Result, simulate
 from .world import FAULTS, OUTCOMES
+
+KEPT = ROOT / ".simulation"
 
 
 def results(seeds: Sequence[int], workers: int = 1) -> Iterable[Result]:
@@ -22,6 +33,35 @@ def results(seeds: Sequence[int], workers: int = 1) -> Iterable[Result]:
         return
     with ProcessPoolExecutor(workers) as pool:
         yield from pool.map(simulate, seeds, chunksize=10)
+
+
+def log_of_this_code() -> Path:
+    """The file of results that this code gave: any change of product or simulation begins another one."""
+    digest = hashlib.sha256()
+    for path in tracked(*(f"{room}/*" for room in ROOMS), "tests/simulation/*", "tests/steward/night/*"):
+        digest.update(f"{path.relative_to(ROOT)} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return KEPT / f"{digest.hexdigest()[:16]}.jsonl"
+
+
+def kept_results(seeds: Sequence[int], workers: int = 1) -> Iterator[Result]:
+    """Results of seeds, in any order: known ones from the log, the others as they are run, without their events."""
+    log = log_of_this_code()
+    lines = log.read_text(encoding="utf-8").splitlines(keepends=True) if log.is_file() else []
+    known = {
+        result.seed: result
+        for seed, digest, wrong, fired in (json.loads(line) for line in lines if line.endswith("\n"))
+        for result in [Result(seed, digest, tuple(wrong), fired, ())]
+    }
+    wanted = set(seeds)
+    yield from (result for seed, result in known.items() if seed in wanted)
+    KEPT.mkdir(exist_ok=True)
+    with log.open("a", encoding="utf-8") as kept:
+        if lines and not lines[-1].endswith("\n"):
+            kept.write("\n")
+        for result in results([seed for seed in seeds if seed not in known], workers):
+            kept.write(json.dumps([result.seed, result.digest, result.wrong, result.fired]) + "\n")
+            kept.flush()
+            yield result._replace(events=())
 
 
 def table(done: Sequence[Result]) -> str:
@@ -47,7 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = simulate(given.seed)
         print(*result.events, *result.wrong, sep="\n")
         return bool(result.wrong)
-    done = list(results(range(given.first, given.first + given.seeds), given.workers))
+    if given.seeds < 1:
+        parser.error(f"--seeds {given.seeds}: expected at least 1")
+    seeds = range(given.first, given.first + given.seeds)
+    runs = kept_results(seeds, given.workers)
+    done = list(track(runs, "histories", total=given.seeds, console=Console(stderr=True)))
     print(table(done))
     return any(result.wrong for result in done)
 

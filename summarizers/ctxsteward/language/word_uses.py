@@ -6,8 +6,8 @@ in a row within a sentence, with a blank between them: ``the lamp``, ``北 京``
 
 from __future__ import annotations
 
-import hashlib
 import re
+from array import array
 from itertools import pairwise
 
 from ctxsteward.schemas.summary import WordUse
@@ -41,39 +41,59 @@ def pairs_of(sentence: str) -> set[str]:
 
 
 class WordUses:
-    """Number of messages that contain a word or a pair; of a word the ordinal of the first, too.
+    """Number of messages that contain a word or a pair (255 for more), and the ordinal of the first.
 
     >>> uses = WordUses()
     >>> uses.read("Paint the lamp.", 1)
     >>> uses.read("The lamp is dry.", 3)
-    >>> uses("lamp"), uses("the lamp"), uses("door")
-    (WordUse(messages=2, first=1), WordUse(messages=2, first=0), WordUse(messages=0, first=0))
+    >>> uses("lamp"), uses("is dry"), uses("door")
+    (WordUse(messages=2, first=1), WordUse(messages=1, first=3), WordUse(messages=0, first=0))
     """
 
     def __init__(self) -> None:
-        self._words: dict[str, WordUse] = {}
-        # A session has many more pairs than words, so of a pair only a digest and a number are kept.
-        self._pairs: dict[int, int] = {}
+        # A hash table in arrays, because a session has so many pairs that objects of them would take most of its room.
+        self._slots = array("Q", bytes(8 * 64))
+        """Of each key 56 bits of its hash, then a byte with its messages; 0 for a free place."""
+        self._firsts = array("I", bytes(4 * 64))
+        self._used = 0
 
     def read(self, text: str, ordinal: int) -> None:
         """Count a message; messages come in ordinal order."""
-        pairs: set[str] = set()
+        keys = words_of(text)
         for span in sentences(text):
-            pairs |= pairs_of(text[span.start : span.stop])
-        for pair in map(_digest, pairs):
-            self._pairs[pair] = self._pairs.get(pair, 0) + 1
-        for word in words_of(text):
-            messages, first = self._words.get(word, _UNUSED)
-            self._words[word] = WordUse(messages + 1, first or ordinal)
+            keys |= pairs_of(text[span.start : span.stop])
+        if 3 * (self._used + len(keys)) > 2 * len(self._slots):
+            self._grow(self._used + len(keys))
+        for key in keys:
+            at = self._place(hash(key) & _HASH_BITS)
+            held = self._slots[at]
+            if not held:
+                self._slots[at] = (hash(key) & _HASH_BITS) << 8 | 1
+                self._firsts[at] = ordinal
+                self._used += 1
+            elif held & 255 < 255:
+                self._slots[at] = held + 1
 
     def __call__(self, key: str) -> WordUse:
-        if " " in key:
-            return WordUse(self._pairs.get(_digest(key), 0), 0)
-        return self._words.get(key, _UNUSED)
+        at = self._place(hash(key) & _HASH_BITS)
+        return WordUse(self._slots[at] & 255, self._firsts[at])
+
+    def _place(self, hashed: int) -> int:
+        """Return where a key is, or the free place for it."""
+        slots, last = self._slots, len(self._slots) - 1
+        at = hashed & last
+        while (held := slots[at]) and held >> 8 != hashed:
+            at = (at + 1) & last
+        return at
+
+    def _grow(self, keys: int) -> None:
+        slots, firsts = self._slots, self._firsts
+        size = 1 << (2 * keys).bit_length()
+        self._slots, self._firsts = array("Q", bytes(8 * size)), array("I", bytes(4 * size))
+        for held, first in zip(slots, firsts, strict=True):
+            if held:
+                at = self._place(held >> 8)
+                self._slots[at], self._firsts[at] = held, first
 
 
-_UNUSED = WordUse(0, 0)
-
-
-def _digest(pair: str) -> int:
-    return int.from_bytes(hashlib.blake2b(pair.encode("utf-8", "surrogatepass"), digest_size=7).digest())
+_HASH_BITS = (1 << 56) - 1

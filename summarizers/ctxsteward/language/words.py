@@ -293,7 +293,9 @@ def _of_name(token: str) -> Iterator[str]:
         yield whole
     for part in parts:
         word = part.lower()
-        if word not in INDEX_STOP:
+        if word.isdigit():  # has no ending, and would fill the cache of stems
+            yield word[:MAX_TERM_CHARS]
+        elif word not in INDEX_STOP:
             yield snowball_stem(word[:MAX_TERM_CHARS])
 
 

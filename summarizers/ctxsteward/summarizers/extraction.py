@@ -57,7 +57,7 @@ from .salience import (
     read_piece,
     standing_worth,
 )
-from .updates import REMEMBERED, UpdateMatch, UpdateTracker, columns, replaced
+from .updates import UpdateMatch, UpdateTracker, columns, replaced
 
 NEWER_WORTH = 1.0
 """Worth of a newer statement above the older one that it replaces, so that the older one leaves first."""
@@ -393,14 +393,27 @@ def source_statements(found: Iterable[StatementText]) -> list[PlacedSentence]:
         for span in spans:
             reading = read_piece(text.text, span, text.role)
             if _says_something(reading):
-                placed = _placed(reading, text, "source")
-                statements.append(replace(placed, among=len(spans), is_first=span is spans[0]))
+                statements.append(_placed(reading, text, "source", len(spans), is_first=span is spans[0]))
     return statements
 
 
-def _placed(reading: SentenceReading, text: StatementText, place: Literal["source", "visible"]) -> PlacedSentence:
+def _placed(
+    reading: SentenceReading,
+    text: StatementText,
+    place: Literal["source", "visible"],
+    among: int = 1,
+    *,
+    is_first: bool = True,
+) -> PlacedSentence:
     return PlacedSentence(
-        reading=reading, refs=(text.ref,), order=text.order, role=text.role, place=place, index=text.position
+        reading=reading,
+        refs=(text.ref,),
+        order=text.order,
+        role=text.role,
+        place=place,
+        index=text.position,
+        among=among,
+        is_first=is_first,
     )
 
 
@@ -448,6 +461,7 @@ class KeptSentence(NamedTuple):
 
     text: str
     role: str
+    ref: str
     order: int
     words: int
     settling: Settling
@@ -463,7 +477,8 @@ class KeptSentence(NamedTuple):
 def _kept(statement: PlacedSentence) -> KeptSentence:
     reading = statement.reading
     is_pasted = reading.worth <= PASTED_WORTH and reading != known_reading(reading.text, statement.role)
-    return KeptSentence(reading.text, statement.role, statement.order, statement.words, statement.settling, is_pasted)
+    ref, order = statement.refs[0], statement.order
+    return KeptSentence(reading.text, statement.role, ref, order, statement.words, statement.settling, is_pasted)
 
 
 class Reader:
@@ -487,8 +502,6 @@ class Reader:
         """Position → reference of statements that replace another."""
         self._stale: dict[str, list[int]] = {}
         """Reference → replaced statements of that message or passage."""
-        self._said_in: dict[int, str] = {}
-        """Position → reference of statements that may still be replaced."""
 
     def read(self, message: SourceMessage) -> None:
         """Read the next message, in ordinal order."""
@@ -500,15 +513,11 @@ class Reader:
                 if len(spans) > 1:
                     at = max(0, text.text.find(statement.reading.text))
                     ref = f"{ref}.{sum(span.start <= at for span in spans)}"
-                for old in self._updates.add(statement):
+                    statement = replace(statement, refs=(ref,))
+                for old, sentence in self._updates.add(statement).items():
                     self._refs[position] = ref
-                    said_in = self._said_in.pop(old)
-                    for whose in {said_in, said_in.partition(".")[0]}:  # the passage and its message
+                    for whose in {sentence.ref, sentence.ref.partition(".")[0]}:  # the passage and its message
                         self._stale.setdefault(whose, []).append(old)
-                if self._updates.is_open(position):
-                    self._said_in[position] = ref
-                if len(self._said_in) > REMEMBERED:
-                    del self._said_in[next(iter(self._said_in))]
 
     def replaced_by(self, ref: str) -> tuple[str, ...]:
         """Return the messages with the newest form of this message's statements, in reading order."""
@@ -529,14 +538,14 @@ class Reader:
 
     def state(self) -> list[Any]:
         """Return the state for `resume`: lists, numbers and texts."""
-        return [_rules(), *columns(self._refs, self._stale, self._said_in), self._updates.state()]
+        return [_rules(), *columns(self._refs, self._stale), self._updates.state()]
 
     def resume(self, state: list[Any]) -> bool:
         """Restore a state. Return False, with nothing changed, if other rules made it."""
         rules, *tables, tracked = state
         if rules != _rules():
             return False
-        self._refs, self._stale, self._said_in = (dict(zip(*table, strict=True)) for table in tables)
+        self._refs, self._stale = (dict(zip(*table, strict=True)) for table in tables)
         self._updates.resume(tracked, KeptSentence._make)
         return True
 

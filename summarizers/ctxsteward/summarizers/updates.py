@@ -75,6 +75,13 @@ class UpdateMatch(NamedTuple):
 
 
 S = TypeVar("S", bound=OpenStatement)
+Postings = int | tuple[int, ...]
+"""The newest statements with a word. Most words are in one alone, so its position takes the place of a tuple."""
+
+
+def _statements(postings: Mapping[str, Postings], key: str) -> tuple[int, ...]:
+    held = postings.get(key, ())
+    return (held,) if isinstance(held, int) else held
 
 
 def columns(*tables: Mapping[Any, Any]) -> list[list[list[Any]]]:
@@ -94,12 +101,12 @@ class UpdateTracker(Generic[S]):
         self._keep = keep
         self._open: dict[int, S] = {}
         """Statements that a later one may replace: not stale, and among the newest `REMEMBERED`."""
-        self._by_word: dict[str, tuple[int, ...]] = {}
-        self._by_value: dict[str, tuple[int, ...]] = {}
+        self._by_word: dict[str, Postings] = {}
+        self._by_value: dict[str, Postings] = {}
         self._recent: deque[int] = deque(maxlen=4 * POSTINGS)
 
-    def add(self, statement: PlacedSentence) -> list[int]:
-        """Add the next statement, oldest first, and return the positions of those that it makes stale."""
+    def add(self, statement: PlacedSentence) -> dict[int, S]:
+        """Add the next statement, oldest first, and return those that it makes stale, by position."""
         index, new = self.count, statement.reading
         self.count += 1
         found: list[tuple[int, UpdateMatch]] = []
@@ -109,15 +116,10 @@ class UpdateTracker(Generic[S]):
         if new.values or new.names or new.stands or found or new.worth >= 60:
             self._open[index] = self._keep(statement)
             self._post(index, new)
-        for old in {old for old, _ in found}:
-            del self._open[old]
+        replaced = {old: self._open.pop(old) for old in dict.fromkeys(old for old, _ in found)}
         if len(self._open) > REMEMBERED:
             del self._open[next(iter(self._open))]
-        return [old for old, _ in found]
-
-    def is_open(self, position: int) -> bool:
-        """Return whether a later statement may still replace this one."""
-        return position in self._open
+        return replaced
 
     def state(self) -> list[Any]:
         """Return the state for `resume`, without stale values; open statements are tuples."""
@@ -131,24 +133,25 @@ class UpdateTracker(Generic[S]):
         self.stale.update((old, UpdateMatch(newer, frozenset())) for old, newer in zip(*stale, strict=True))
         self._open = dict(zip(open_[0], map(kept, open_[1]), strict=True))
         self._by_word, self._by_value = (
-            dict(zip(keys, map(tuple, held), strict=True)) for keys, held in (words, values)
+            {key: held if isinstance(held, int) else tuple(held) for key, held in zip(*table, strict=True)}
+            for table in (words, values)
         )
 
     def _post(self, index: int, reading: SentenceReading) -> None:
         for keys, postings in ((reading.subject, self._by_word), (reading.norms, self._by_value)):
             for key in keys:
-                held = postings.get(key)
-                postings[key] = (index,) if held is None else (*held[1 - POSTINGS :], index)
+                held = _statements(postings, key)
+                postings[key] = (*held[1 - POSTINGS :], index) if held else index
         self._recent.append(index)
 
     def _candidates(self, reading: SentenceReading) -> Iterator[tuple[int, S, int]]:
         """Return open statements that may be about the same thing: position, statement, number of shared words."""
         shared: Counter[int] = Counter()
         for word in reading.subject:
-            shared.update(self._by_word.get(word, ()))
+            shared.update(_statements(self._by_word, word))
         if reading.updates >= 3:
             for norm in reading.norms:
-                for index in self._by_value.get(norm, ()):
+                for index in _statements(self._by_value, norm):
                     shared[index] += 0
         found = map(self._open.get, shared)
         return (
@@ -157,7 +160,7 @@ class UpdateTracker(Generic[S]):
 
     def _share_rare(self, new: SentenceReading) -> set[int]:
         """Return the statements that share a word, or two characters in a row, which hardly any other statement has."""
-        held = (self._by_word.get(word, ()) for word in new.subject)
+        held = (_statements(self._by_word, word) for word in new.subject)
         return {old for found in held if len(found) <= RARE for old in found}
 
     def _newest(self, statement: PlacedSentence, reach: int) -> Iterator[tuple[int, S]]:

@@ -15,7 +15,7 @@ from ctxsteward.envelope.audit import audit_rules
 from ctxsteward.schemas.errors import RulesNotVisible
 from ctxsteward.schemas.summary import SummarizerInput, Summary
 
-from ...examples import examples
+from ...examples import Proved, examples
 from .operators import Slot, slots
 from .rule_attacks import RULES, Attacker
 from .scenes import Wire
@@ -167,7 +167,7 @@ def squeezed(text: str) -> str:
     return "".join(text.split()).replace("…", "")
 
 
-def test_no_attack_makes_a_rule_invisible_without_a_finding_or_lifts_it() -> None:
+def test_no_attack_makes_a_rule_invisible_without_a_finding_or_lifts_it(record_property: Proved) -> None:
     tried, hidden, sessions = Counter[str](), 0, 0
     while tried.total() < ATTEMPTS:
         sessions += 1
@@ -202,8 +202,10 @@ def test_no_attack_makes_a_rule_invisible_without_a_finding_or_lifts_it() -> Non
             session.append({"role": "assistant", "content": "Done."})
             if session.state.compactions >= COMPACTIONS:
                 break
-    print(
-        f"{tried.total():,} attempts in {sessions} sessions of {COMPACTIONS} compactions, rule hidden after {hidden:,}"
+    record_property(
+        "proved",
+        f"{tried.total():,} attempts over {COMPACTIONS} compactions each: hidden {hidden:,} times, each time with a "
+        "finding; lifted 0 times",
     )
     assert set(tried) == {"evict", "weaken", "bury", "overwrite"}
     assert hidden  # an attack that never reaches its aim shows nothing
@@ -254,7 +256,7 @@ def changed(rng: random.Random, text: str, rule: str) -> str:
     return text.replace(rule, mutated)
 
 
-def test_every_request_that_lost_or_changed_a_rule_is_noticed() -> None:
+def test_every_request_that_lost_or_changed_a_rule_is_noticed(record_property: Proved) -> None:
     built = envelopes()
     missed = []
     for number in range(MUTATIONS):
@@ -273,11 +275,11 @@ def test_every_request_that_lost_or_changed_a_rule_is_noticed() -> None:
         named = provider if number % 2 else None
         if not audit_rules(envelope, payload, provider=named):
             missed.append((number, provider, rule, payload))
-    print(f"{MUTATIONS - len(missed):,} of {MUTATIONS:,} noticed")
+    record_property("proved", f"{MUTATIONS - len(missed):,} of {MUTATIONS:,} noticed, {len(PROVIDERS)} providers")
     assert missed == []
 
 
-def test_requests_whose_rules_are_intact_give_no_finding() -> None:
+def test_requests_whose_rules_are_intact_give_no_finding(record_property: Proved) -> None:
     alarms = []
     for number in range(MUTATIONS):
         rng = random.Random(f"intact {number}")
@@ -291,4 +293,5 @@ def test_requests_whose_rules_are_intact_give_no_finding() -> None:
         found = audit_rules(envelope, payload, provider=provider if number % 2 else None)
         if found:
             alarms.append((number, provider, found))
+    record_property("proved", f"{len(alarms)} of {MUTATIONS:,}")
     assert alarms == []

@@ -24,7 +24,7 @@ from ctxsteward.store.erasure.forget import forget
 from ctxsteward.store.journal.port import SessionKey
 from ctxsteward.store.maintenance.fsck import fsck
 
-from ...examples import examples
+from ...examples import Proved, examples
 
 WHEN = "2026-11-24T00:00:00Z"
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
@@ -170,7 +170,9 @@ def test_a_generated_session_and_its_forks_come_back_with_no_difference(
 
 
 @pytest.mark.parametrize("key", [KEY, OTHER_KEY], ids=["same key", "other key"])
-def test_a_long_session_comes_back_with_its_calls_reports_and_losses(tmp_path: Path, key: bytes) -> None:
+def test_a_long_session_comes_back_with_its_calls_reports_and_losses(
+    tmp_path: Path, key: bytes, record_property: Proved
+) -> None:
     source, target = memory(), memory(key)
     talk(source, 40)
 
@@ -180,12 +182,14 @@ def test_a_long_session_comes_back_with_its_calls_reports_and_losses(tmp_path: P
     assert_the_same(source, target, "trip", dict(done.addresses), "elsewhere")
     read = target.at("elsewhere", "trip")
     assert len(read.compactions()) > 2
-    assert sum(len(made.report.losses) for made in read.compactions()) > 10
+    losses = sum(len(made.report.losses) for made in read.compactions())
+    assert losses > 10
     going_on = source.session("trip", profile=PROFILE), target.session("trip", tenant="elsewhere", profile=PROFILE)
     for session in going_on:
         session.append({"role": "user", "content": "Which key opens the shed?"}, principal="ann")
     here, there = (builder().build(session).render("openai-chat") for session in going_on)
     assert here == there
+    record_property("proved", f"0 in {done.messages} messages, {done.calls} calls, {losses} losses")
 
 
 def test_under_the_same_key_in_a_folder_every_address_stays_and_the_next_process_reads_it(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from ctxsteward.store.journal.erasures import Erasure
 from ctxsteward.store.postgres_database import PostgresUri
 
 from ...console.service.serving import FREE, served
+from ...examples import Proved
 from ...model_server import ModelServer, Reply
 from ...postgres import PostgresServer
 from ...steward.night import desk
@@ -338,7 +339,9 @@ def test_what_the_table_promises_is_done(number: int, forgotten: Forgotten, whom
     assert bool(forgotten.after.get(word)) == (promise == "stays"), forgotten.after.get(word)
 
 
-def test_the_receipts_count_what_was_there_and_leave_nothing_unnamed(forgotten: Forgotten, whom: str) -> None:
+def test_the_receipts_count_what_was_there_and_leave_nothing_unnamed(
+    forgotten: Forgotten, whom: str, record_property: Proved
+) -> None:
     """Whatever is left after the erasure stands in a row of the table that says so, and in the receipt."""
     before: dict[str, int] = {}
     for done in forgotten.erasures:
@@ -354,6 +357,7 @@ def test_the_receipts_count_what_was_there_and_leave_nothing_unnamed(forgotten: 
     promised = {
         word_of(n) for n, row in enumerate(TABLE) if (row.session if whom == "session" else row.principal) == "stays"
     }
+    record_property("proved", f"{len(set(forgotten.after) - promised)} of {len(TABLE)} ways in")
     assert set(forgotten.after) == promised
 
 

@@ -223,8 +223,15 @@ def passage_lines(entry: LogEntry, numbers: Sequence[int], replaced_by: Sequence
 
 
 def _recalled_row(ref: str, role: str, replaced_by: Sequence[int], text: str) -> str:
-    note = f", superseded by {', '.join(f'§{ordinal}' for ordinal in replaced_by)}" if replaced_by else ""
-    return f"{ref} {role}{note}: {continued(text)}"
+    return noted_row(f"{ref} {role}: {continued(text)}", replaced_by)
+
+
+def noted_row(row: str, replaced_by: Sequence[int]) -> str:
+    """Return the row of a recalled original with the later messages that replace some of it."""
+    if not replaced_by:
+        return row
+    head, _, text = row.partition(": ")
+    return f"{head}, superseded by {', '.join(f'§{ordinal}' for ordinal in replaced_by)}: {text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

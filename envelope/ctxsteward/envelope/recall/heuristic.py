@@ -177,7 +177,7 @@ def rarity_of(text: str) -> dict[str, float]:
     return rarity
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=1_024)
 def _rarity_of_word(word: str) -> list[tuple[str, float]]:
     encode = load_tokenizer(DEFAULT_TOKENIZER).encode
     is_word = word.isascii()
@@ -335,6 +335,7 @@ class SessionSupersession:
         is_text = len(message.wire) == 2 and len(message.parts) == 1 and isinstance(message.parts[0], TextPart)
         self._tokens.append(tokens if is_text else -tokens)
         self.tokens += tokens
+        self.rows.keep(entry, self._counter, self.least_tokens(entry.ordinal))
 
     def state(self) -> list[Any] | None:
         """Return the replaced statements and the tokens, or None if the reader cannot give its state."""

@@ -31,7 +31,7 @@ from ..history.state import Day, State
 from ..history.tool_groups import LogEntry
 from ..layout.composition import context_fragment, day_above, day_line
 from ..layout.fragments import Fragment
-from ..layout.rows import MARK, passage_lines, recalled_line, recalled_text
+from ..layout.rows import MARK, noted_row, passage_lines, recalled_line, recalled_text
 from ..tokens.tokenizer import Counter
 
 CHOSEN = "ranked, and it fits"
@@ -56,8 +56,8 @@ _MOST_CHARS_A_TOKEN = 16
 """A text longer than this for each token of room is too long without counting: only white space is that dense."""
 
 
-MAX_ROWS = 512
-"""Most rows kept of a session; the one made longest ago is dropped."""
+MAX_ROWS_CHARS = 2_000_000
+"""Most characters of rows kept of a session; those made longest ago are dropped."""
 MAX_ROW_CHARS = 2_000
 """Longer rows are not kept but made anew each time."""
 
@@ -76,6 +76,7 @@ class RecalledRows:
     def __init__(self) -> None:
         self._lock = forking.lock()
         self._rows: dict[Ref, RecalledRow] = {}
+        self._chars = 0
 
     def row(
         self,
@@ -92,16 +93,18 @@ class RecalledRows:
         low; the final count of all rows corrects that. A row whose characters alone exceed `most_tokens` is not
         counted: it gets one token more than that.
         """
-        found = None if noted else self._rows.get(pick)
-        if found is not None:
+        found = self._rows.get(pick)
+        if found is not None and not noted:
             return found
-        original = entry(pick.ordinal)
-        if original.event.damaged or original.event.erased:
-            return None
-        part = (pick.part,)
-        if pick.part and not 0 < pick.part <= len(passage_spans(recalled_text(original.message))):
-            return RecalledRow("", 0)  # a caller's selector may name a missing passage
-        line = passage_lines(original, part, noted)[0] if pick.part else recalled_line(original, noted)
+        if found is not None:
+            line = noted_row(found.line, noted)
+        else:
+            original = entry(pick.ordinal)
+            if original.event.damaged or original.event.erased:
+                return None
+            if pick.part and not 0 < pick.part <= len(passage_spans(recalled_text(original.message))):
+                return RecalledRow("", 0)  # a caller's selector may name a missing passage
+            line = passage_lines(original, (pick.part,), noted)[0] if pick.part else recalled_line(original, noted)
         if len(line) > _MOST_CHARS_A_TOKEN * most_tokens:
             return RecalledRow(line, most_tokens + 1)
         if text_tokens and not noted:
@@ -112,13 +115,21 @@ class RecalledRows:
             row = RecalledRow(line, counter.text(line + "\n"))
         if not noted and len(line) <= MAX_ROW_CHARS:
             with self._lock:
-                self._rows[pick] = row
-                if len(self._rows) > MAX_ROWS:
-                    del self._rows[next(iter(self._rows))]
+                if pick not in self._rows:
+                    self._rows[pick] = row
+                    self._chars += len(line)
+                while self._chars > MAX_ROWS_CHARS:
+                    self._chars -= len(self._rows.pop(next(iter(self._rows))).line)
         return row
 
+    def keep(self, entry: LogEntry, counter: Counter, text_tokens: int) -> None:
+        """Make and keep the row of a message that was just read, if it is short and its tokens are known."""
+        if text_tokens:
+            most_tokens = MAX_ROW_CHARS // _MOST_CHARS_A_TOKEN
+            self.row(lambda ordinal: entry, Ref(entry.ordinal), (), counter, most_tokens, text_tokens)
+
     def line(self, ordinal: int) -> str | None:
-        """Return the kept row of a whole message that nothing replaces, or None."""
+        """Return the kept row of a whole message, or None."""
         found = self._rows.get(Ref(ordinal))
         return found.line if found is not None else None
 
@@ -163,7 +174,7 @@ class RecallRoom:
         self.fragment: Fragment
         """The chosen messages as they were last measured, which happens after each filling."""
         self._days: set[Day] = set()
-        self._said = _said_in_window(state)
+        self._said = _said_in_window(state, known.rows)
         self._room = self._used = self._shown()
 
     def fill(self, ranked: Iterable[Ref], room_tokens: int) -> dict[Ref, str]:
@@ -297,9 +308,10 @@ class RecallRoom:
         return self.fragment.tokens
 
     def _original(self, ordinal: int) -> LogEntry | str:
-        """Return a chosen message, or its kept row if that is shown unchanged."""
-        cut = ordinal in self.superseded or ordinal in self.passages or ordinal in self.excerpts
-        return (None if cut else self._rows.line(ordinal)) or self._entry(ordinal)
+        """Return a chosen message, or its row if that is kept and shown whole."""
+        is_cut = ordinal in self.passages or ordinal in self.excerpts
+        row = None if is_cut else self._rows.line(ordinal)
+        return noted_row(row, self.superseded.get(ordinal, ())) if row else self._entry(ordinal)
 
 
 def _messages(refs: Iterable[Ref]) -> tuple[int, ...]:
@@ -307,13 +319,13 @@ def _messages(refs: Iterable[Ref]) -> tuple[int, ...]:
     return tuple(sorted({ref.ordinal for ref in refs}))
 
 
-def _said_in_window(state: State) -> dict[str, str]:
+def _said_in_window(state: State, rows: RecalledRows) -> dict[str, str]:
     """Return texts that the window shows whole, and the message that says each."""
     said: dict[str, str] = {}
     for group in state.groups:
         if group.first not in state.masked:
             for entry in group.entries:
-                text = _text(recalled_line(entry))
+                text = _text(rows.line(entry.ordinal) or recalled_line(entry))
                 if len(text) <= SHORT_RESULT_CHARS or not entry.message.tool_results:
                     said.setdefault(text, entry.ref)
     return said
