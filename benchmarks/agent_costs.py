@@ -69,12 +69,12 @@ def measure(
 ) -> list[CostRow]:
     """Measure these builders, sending everything, and `baselines`, by format of the runs and over all.
 
-    The first builder's counter and `dynamic_tokens` hold for all strategies.
+    The first builder's counter and budget of dynamic hold for all strategies.
     """
     prices = prices or Prices()
     first = next(iter(builders.values()))
     sizer = Sizer(first.counter)
-    budget_tokens = first.budgets.dynamic_tokens
+    budget_tokens = first.budgets.most_tokens
     strategies = {EVERYTHING: everything, **baselines(sizer)}
     bills: dict[str, dict[str, list[Bill]]] = {}
     for number, run in enumerate(read_runs(paths, builders, sizer), 1):
@@ -162,7 +162,8 @@ def grouped(rows: Iterable[CostRow]) -> dict[str, list[CostRow]]:
     return groups
 
 
-def title(rows: Sequence[CostRow], dynamic_tokens: int) -> str:
-    """Return the title of a table."""
+def title(rows: Sequence[CostRow], dynamic_tokens: int | None) -> str:
+    """Return the title of a table; None for the default budgets."""
     first = rows[0]
-    return f"{first.runs_of}: {first.runs:,} runs, {first.calls:,} calls, budget {dynamic_tokens:,} tokens"
+    budget = "default budgets" if dynamic_tokens is None else f"budget {dynamic_tokens:,} tokens"
+    return f"{first.runs_of}: {first.runs:,} runs, {first.calls:,} calls, {budget}"

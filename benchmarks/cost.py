@@ -1,4 +1,4 @@
-"""The tables of ``docs/cost.md``: our builders on agent runs at three budgets, beside masking baselines.
+"""The tables of ``docs/cost.md``: our builders on agent runs at two budgets and the default, beside masking baselines.
 
 python -m benchmarks.cost DATA... [--write docs/cost.md]   # tau-bench and SWE-agent runs
 """
@@ -19,15 +19,13 @@ from .agent_costs import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builde
 from .masking import strategies
 from .report import progress, publish, script
 
-MODEL = "gpt-4o"
-CHARGED = "gpt-5.6"
-"""A model whose cache writes cost 1.25; it counts as `MODEL` does."""
-DEFAULT_TOKENS = 8_000
-"""Dynamic tokens of a builder without `budgets`."""
-BUDGETS_TOKENS = (900, 4_000, DEFAULT_TOKENS)
+MODEL = "gpt-5.6"
+"""A model whose cache writes cost 1.25."""
+BUDGETS_TOKENS = (900, 4_000, None)
+"""Of dynamic; None: a builder without `budgets`."""
 
 
-def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS) -> Iterator[str]:
+def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int | None] = BUDGETS_TOKENS) -> Iterator[str]:
     """Yield a table for each dynamic budget, with a column of prices and one of values for each format of runs."""
     prices = Prices(block_tokens=model_info(MODEL).prices.block_tokens)
     costs = f"A cached token costs {prices.cached:g}, a written one {prices.write:g}"
@@ -64,12 +62,12 @@ NEAR = 0.15
 """A prediction is near if it is off by at most this share of what a cut saved."""
 
 
-def cuts_block(data: Sequence[Path], budgets_tokens: Sequence[int] = BUDGETS_TOKENS[:2]) -> Iterator[str]:
+def cuts_block(data: Sequence[Path], budgets_tokens: Sequence[int] = (900, 4_000)) -> Iterator[str]:
     """Yield a table of what compactions cost and saved, as predicted and as it came."""
     rows = []
     for dynamic_tokens in budgets_tokens:
         for path in data:
-            cuts = list(_cuts(path, EnvelopeBuilder(CHARGED, budgets=Budgets(dynamic_tokens=dynamic_tokens))))
+            cuts = list(_cuts(path, EnvelopeBuilder(MODEL, budgets=Budgets(dynamic_tokens=dynamic_tokens))))
             near = sum(abs(cut.predicted - cut.saved) <= NEAR * abs(cut.saved) for cut in cuts)
             figures = [sum(getattr(cut, name) for cut in cuts) for name in ("rewritten_tokens", "predicted", "saved")]
             paid_back = sum(cut.paid_back_call is not None for cut in cuts)
@@ -90,9 +88,10 @@ def _cuts(path: Path, builder: EnvelopeBuilder) -> Iterator[CutCost]:
                 yield from cut_costs(past_calls(store, session.id))
 
 
-def _builders(dynamic_tokens: int) -> dict[str, EnvelopeBuilder]:
-    ours = EnvelopeBuilder(MODEL, budgets=Budgets(dynamic_tokens=dynamic_tokens))
-    bare = EnvelopeBuilder(MODEL, budgets=Budgets(dynamic_tokens=dynamic_tokens, recall_fraction=0))
+def _builders(dynamic_tokens: int | None) -> dict[str, EnvelopeBuilder]:
+    stated = None if dynamic_tokens is None else Budgets(dynamic_tokens=dynamic_tokens)
+    ours = EnvelopeBuilder(MODEL, budgets=stated)
+    bare = EnvelopeBuilder(MODEL, budgets=ours.budgets.model_copy(update={"recall_fraction": 0.0}))
     return {OURS: ours, OURS_WITHOUT_RECALL: bare, AGENT: agent_builder(ours)}
 
 

@@ -44,7 +44,7 @@ def chats(asked: str) -> tuple[str, str]:
 def prices(budget: str, column: str) -> dict[str, str]:
     """A column of the page on cost by row, at a budget: cost relative to sending everything, or another figure."""
     block = block_of((ROOT / "docs" / "cost.md").read_text(encoding="utf-8"), "cost")
-    table = block[block.index(f"**all: 122 runs, 1,393 calls, budget {budget} tokens") :].split("\n\n**")[0]
+    table = block[block.index(f"**all: 122 runs, 1,393 calls, {budget}**") :].split("\n\n**")[0]
     head, *body = (row for row in table_rows(table) if len(row) > 2)
     return {row[0]: row[head.index(column)] for row in body}
 
@@ -52,7 +52,7 @@ def prices(budget: str, column: str) -> dict[str, str]:
 def readme_block() -> list[str]:
     """The README's table of figures, read from the demo and from the tables of the pages it links."""
     demo = json.loads(CliRunner().invoke(cli, ["demo", "--json"]).stdout)
-    price = prices("4,000", "all")
+    price, dearest = prices("default budgets", "all"), prices("default budgets", "dearest run")
     shown = {(row[0], row[1]): row[2] for row in rows("docs/selection.md", "recall") if len(row) > 2}
     milliseconds = {row[0]: row[-1] for row in rows("docs/benchmarks.md", "peers")[1:] if len(row) > 2}
     others = {name: ms for name, ms in milliseconds.items() if name != "everything" and not name.startswith("ours")}
@@ -64,9 +64,9 @@ def readme_block() -> list[str]:
             f"whole history: {demo['full_history_priced_tokens']:,}",
         ),
         (
-            "[cost](docs/cost.md) of 122 public agent runs, whole history = 1, 4,000 tokens",
-            price["ours"],
-            f"window of 5 steps: {price['window of 5 steps']}",
+            "[cost](docs/cost.md) of 122 agent runs, everything = 1; dearest run",
+            f"{price['ours']}; {dearest['ours']}",
+            f"window of 5 steps: {price['window of 5 steps']}; {dearest['window of 5 steps']}",
         ),
         (
             "[LoCoMo](docs/selection.md), development half: evidence shown in 900 tokens",
@@ -122,14 +122,14 @@ def test_the_presets_of_budgets_quote_the_tables() -> None:
     (agent,) = re.findall(
         r"show (\S+) % of the used values instead of (\S+) %, for (\S+) of the .* instead of (\S+) \|", page
     )
-    values, costs = prices("4,000", "values, swe-agent, %"), prices("4,000", "swe-agent")
+    values, costs = prices("budget 4,000 tokens", "values, swe-agent, %"), prices("budget 4,000 tokens", "swe-agent")
     assert agent == tuple(column[row] for column in (values, costs) for row in ("ours, for tool loops", "ours"))
 
 
 @pytest.mark.parametrize("sender", ["ours", "ours, no recall"])
 def test_what_ours_costs_is_one_figure_on_all_pages(sender: str) -> None:
     """The pages count a little apart (one request head more or less): by less than what they print."""
-    cost = prices("4,000", "all")[sender]
+    cost = prices("budget 4,000 tokens", "all")[sender]
     (beside,) = (row[2] for row in rows("docs/benchmarks.md", "peers") if row[0] == sender)
     assert float(beside) == pytest.approx(float(cost), abs=0.011)
 
@@ -139,7 +139,7 @@ def test_prose_about_cost_quotes_no_other_figure_than_the_tables() -> None:
     for name, sender in (("a part that grows with it, up to a quarter", "ours"), ("nothing", "ours, no recall")):
         (shipped,) = (row for row in chosen if row[0] == name)
         for size, quoted in (("900", shipped[1]), ("4,000", shipped[3])):
-            assert float(prices(size, "tau-bench")[sender]) == float(quoted)
+            assert float(prices(f"budget {size} tokens", "tau-bench")[sender]) == float(quoted)
 
 
 SESSIONS, TURNS_EACH, PEAK = 1_000_000, 10, 3

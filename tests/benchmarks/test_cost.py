@@ -15,12 +15,12 @@ ROOT = Path(__file__).parents[2]
 def test_the_block_has_a_table_for_each_budget(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text(json.dumps(agent_run(16)), encoding="utf-8")
-    lines = list(cost_block([path], (700, 4_000)))
+    lines = list(cost_block([path], (700, None)))
 
     assert lines[0] == "A cached token costs 0.1, a written one 1.25; block 1,024 tokens."
     assert [line for line in lines if line.startswith("**")] == [
         "**openai: 1 runs, 17 calls, budget 700 tokens**",
-        "**openai: 1 runs, 17 calls, budget 4,000 tokens**",
+        "**openai: 1 runs, 17 calls, default budgets**",
     ]
 
 

@@ -97,6 +97,28 @@ def test_a_cascade_is_played_against_a_script_and_priced(folder: Path) -> None:
     ]
 
 
+def test_runs_are_listed_and_their_mean_is_told_by_cascade(folder: Path) -> None:
+    (folder / "more.yaml").write_text(CASCADE.replace("cascade_id: tea", "cascade_id: more"), encoding="utf-8")
+    priced = {}
+    for cascade, name in (("tea.yaml", "first"), ("tea.yaml", "second"), ("more.yaml", "third")):
+        topic = json.dumps({"topic": f"the {name} tea, " * len(priced)})
+        played = run("run", cascade, "--script", "replies.yaml", "--input", topic, "--session", name, "--json")
+        priced[name] = json.loads(played.stdout)["efficiency"][-1]
+    each = json.loads(run("runs", "--json").stdout)["runs"]
+    means = json.loads(run("runs", "--by", "cascade", "--price", "2", "--json").stdout)["runs"]
+
+    assert [(row["name"], row["sent_tokens"]) for row in each] == [
+        (name, priced[name]["sent_tokens"]) for name in ("first", "second", "third")
+    ]
+    assert sorted((row["name"], row["runs"], row["calls"]) for row in means) == [("more", 1, 4), ("tea", 2, 4)]
+    tea = next(row for row in means if row["name"] == "tea")
+    both = [priced["first"], priced["second"]]
+    assert tea["everything_tokens"] == sum(row["everything_tokens"] for row in both) / 2
+    saved = sum(row["everything_priced"] - row["sent_priced"] for row in both) / 2
+    assert tea["dollars_saved"] == pytest.approx(saved * 2 / 1e6, abs=1e-6)
+    assert "tea" in run("runs", "--by", "cascade").stdout
+
+
 LONG = """\
 cascade_id: long
 phases:

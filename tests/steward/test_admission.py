@@ -370,6 +370,6 @@ class TestPolicy:
     def test_it_comes_back_from_json_and_keeps_what_is_not_named(self) -> None:
         policy = AdmissionPolicy(half_life_days={"correction": 10.0})
         assert AdmissionPolicy.model_validate_json(policy.model_dump_json()) == policy
-        assert policy.half_life("preference") == 180.0
-        assert policy.half_life("correction") == 10.0
-        assert policy.half_life("persona") is None
+        assert policy.half_life_days["preference"] == 180.0
+        assert policy.half_life_days["correction"] == 10.0
+        assert policy.half_life_days["persona"] is None

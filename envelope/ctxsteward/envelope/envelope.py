@@ -147,8 +147,9 @@ class Envelope:
     def render(self, provider: Provider, *, cache: bool | CachePlan = True) -> Wire:
         """Return the arguments for this provider's client, except the model: ``client.create(model=…, **these)``.
 
-        `cache`: a plan of your own in place of `cache_plan`, or False for a request without cache marks and key. The
-        session shares the dicts inside: read them, do not change them.
+        `cache`: a plan of your own in place of `cache_plan`, or False for a request without cache marks and key.
+        One with `is_prewarm` gives a request that only fills OpenAI's cache. The session shares the dicts inside: read
+        them, do not change them.
         """
         from .render.request import render
 

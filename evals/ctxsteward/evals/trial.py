@@ -40,7 +40,7 @@ from ctxsteward.store.names import checked_name
 
 from .canaries import normalize, shows
 from .prompt_cost import Bill, Prices, Sizer
-from .replay import REPLY_ROLES, AgentRun, everything, files_of, read_run
+from .replay import REPLY_ROLES, everything, files_of, read_run
 from .suite_files.drafts import DraftedAsk, drafted
 
 BUDGETS_TOKENS = (1_000, 2_000, 4_000, 8_000, 16_000)
@@ -204,7 +204,9 @@ def try_transcripts(
     rows = [[Message.from_wire(entry.wire) for entry in transcript.entries()] for transcript in transcripts]
     tokens = [sum(map(counter.message, messages)) for messages in rows]
     is_tool_loop = 2 * sum(any(message.tool_results for message in messages) for messages in rows) > len(rows)
-    chosen = tuple(sorted(set(budgets_tokens))) or _budgets(max(tokens))
+    # By default the budgets that the longest history exceeds, and the next larger one.
+    exceeded = [budget for budget in BUDGETS_TOKENS if budget < max(tokens)]
+    chosen = tuple(sorted(set(budgets_tokens))) or BUDGETS_TOKENS[: len(exceeded) + 1]
     builders = {str(budget): EnvelopeBuilder(model, budgets=_budgets_of(budget, is_tool_loop)) for budget in chosen}
     prices = builders[str(chosen[0])].prices or Prices()
     trials = {budget: BudgetTrial(dynamic_tokens=budget) for budget in chosen}
@@ -219,7 +221,11 @@ def try_transcripts(
         run = read_run(transcript, builders, sizer, ended=ended)
         whole.add(run.bill(everything(run), sizer, prices, budget_tokens=max(tokens)))
         for budget, trial in trials.items():
-            _add_bill(trial, run, run.bill(run.ours[str(budget)], sizer, prices, budget_tokens=budget))
+            bill = run.bill(run.ours[str(budget)], sizer, prices, budget_tokens=budget)
+            trial.bill.add(bill)
+            for value in dict.fromkeys(bill.values_unseen):
+                if len(trial.unseen) < NAMED and not any(known.value == value for known in trial.unseen):
+                    trial.unseen.append(UnseenValue(value, run.name))
         done += size
     tell("done", 1.0)
     return Trial(
@@ -262,12 +268,6 @@ def _read(paths: Sequence[str | Path]) -> tuple[list[Transcript], list[SkippedFi
     return read, skipped, silent
 
 
-def _budgets(longest_tokens: int) -> tuple[int, ...]:
-    """Return the budgets that a history exceeds, and the next larger one."""
-    exceeded = [budget for budget in BUDGETS_TOKENS if budget < longest_tokens]
-    return BUDGETS_TOKENS[: len(exceeded) + 1]
-
-
 def _budgets_of(dynamic_tokens: int, is_tool_loop: bool) -> Budgets:
     if not is_tool_loop:
         return Budgets(dynamic_tokens=dynamic_tokens)
@@ -293,7 +293,11 @@ def _examine(trial: BudgetTrial, builder: EnvelopeBuilder, session: Session, ask
     refs = {loss.ref for loss in losses}
     trial.losses += len(losses)
     trial.originals += len(refs)
-    trial.unresolved += sum(not _resolves(session, ref) for ref in refs)
+    for ref in refs:
+        try:
+            session.resolve(ref)
+        except ContextError:
+            trial.unresolved += 1
     for ask in asks:
         envelope = builder.preview(session, ask.question)
         context = envelope.dynamic.context
@@ -304,21 +308,6 @@ def _examine(trial: BudgetTrial, builder: EnvelopeBuilder, session: Session, ask
         trial.asks += 1
         trial.shown_before += before
         trial.brought_back += not before and shows(whole, ask.value)
-
-
-def _resolves(session: Session, ref: str) -> bool:
-    try:
-        session.resolve(ref)
-    except ContextError:
-        return False
-    return True
-
-
-def _add_bill(trial: BudgetTrial, run: AgentRun, bill: Bill) -> None:
-    trial.bill.add(bill)
-    for value in dict.fromkeys(bill.values_unseen):
-        if len(trial.unseen) < NAMED and not any(known.value == value for known in trial.unseen):
-            trial.unseen.append(UnseenValue(value, run.name))
 
 
 def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, is_tool_loop: bool) -> Recommendation:

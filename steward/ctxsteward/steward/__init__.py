@@ -1,4 +1,4 @@
-"""The nightly batch: it reads transcripts, makes records of what they say, and brings a new profile version into force.
+"""The nightly batch: read transcripts, make records from them, and bring a new profile version into force.
 
 The command line, cron or a Prefect flow runs one night:
 
@@ -10,16 +10,15 @@ Its folders, in the order in which a night passes them:
 
     night/         the order of the stages, the report of a night, the chain of finished nights
     ingest/        transcripts of folders, objects and the store; replayed, redacted, isolated
-    observations/  what a harvest reads and gives, and the table of kinds
-    harvest/       observations: of what people say (`harvest.people`), of what tool calls show (`harvest.tools`)
-    artifacts/     what one transcript gave, encrypted, with the words it cites
+    observations/  a replayed transcript, an observation, and the table of kinds
+    harvest/       observations from what people say (`harvest.people`) and from tool calls (`harvest.tools`)
+    artifacts/     the observations of one transcript and the text they cite, encrypted
     ledger/        all observations of one agent, indexed, and the records they make
-    reconcile/     which claims are one, and what stands behind them; `admission` judges the result
-    drift/, gate/  how far a challenger has moved, and how it replays frozen cases
+    reconcile/     merges equal claims and counts their support; `admission` judges the result
+    drift/, gate/  compares a challenger with the version in force, and replays frozen cases with both
     release/       the slice, approvals, promotion, canary and rollback
 
-A chat service needs one function, `profile_for`: it gives a new session its version while a canary runs. The
-public names below are each loaded at their first use, so importing this costs next to nothing.
+A chat service needs one function, `profile_for`: while a canary runs, it chooses the version of a new session.
 """
 
 from typing import TYPE_CHECKING

@@ -1,32 +1,32 @@
-"""Admission: whether a record may be used, judged by kind, support, age and reviews, always with a reason.
+"""Admission: decide whether a record may be used, by its kind, support, age and reviews, and give a reason.
 
-The ledger judges every draft here; a night passes the policy of its settings.
+The ledger judges every draft here; a night passes the policy of its settings. These gates make a record active:
 
-    what people say   k independent principals, or a person who approves; of what is claimed of the world, rather than
-                   wished of the agent, a declared field of a tool's answer or a rule in force must say the same besides
-    beside locks   where the profile has locked lines, what people say waits for a person
-    tool fix       it worked in three runs that succeeded, for three principals or tasks, and mends a malformed call
-                   (`is_repair`) without an argument that nobody declared; else a person decides. What was done in more
-                   runs that failed is demoted
-    environment    tools said it in runs of three tasks, and a person decides
-    policy, persona   a person, always
-    text of tools and of the assistant   never by itself
-    what an internal tool denied in the same talk   never by itself
+    claims of people  k independent principals say it, or a person approves it. A claim about the world (not a wish
+                      about the agent) also needs a declared field of a tool's answer, or a rule in force, that says it.
+                      If the profile has locked lines, a claim of people waits for a person
+    tool fix          it worked in three runs that succeeded, for three principals or tasks, and it repairs a malformed
+                      call (`is_repair`) without adding an undeclared argument; else a person decides. A fix that was
+                      done in more failed than successful runs is demoted
+    environment       tools said it in runs of three tasks, and a person approves it
+    policy, persona   a person approves it
+    other text        text of tools or of the assistant, and claims that an internal tool denied in the same transcript,
+                      need a person
 
-A `candidate` is held and not used, a `vetted` record is fit for use and waits for a person, an `active` one is used.
-Reasons are codes. A record expires when its worth, halved once a half-life since it was last confirmed, is below
-`EXPIRE_BELOW`; a record without any date does not fade. All thresholds stand in `AdmissionPolicy`, and nowhere else:
+A `candidate` is not used, a `vetted` record waits for a person, an `active` record is used. Reasons are codes. A
+record's worth halves once a half-life since it was last confirmed; below `EXPIRE_BELOW` the record expires. A record
+without a date does not fade. `AdmissionPolicy` has all thresholds:
 
     admission:
       independent_principals: 3
       half_life_days: {preference: 180, correction: 365}
 
-Contests come last (`settle_contests`). Of a slot with one value the newest active record stands and supersedes the
-older ones, but a record that a person approved yields only to another such record, and one that is not active
-supersedes nothing: nobody can knock out what others agreed on. Records that say opposite things are both held as
-candidates unless a person approved one. Times are Unix seconds; everything is pure.
+Contests are settled last (`settle_contests`). In a slot with one value, the newest active record supersedes older ones.
+A record that a person approved yields only to another approved record, and a record that is not active supersedes
+nothing, so nobody can knock out what others agreed on. Records that contradict each other both become candidates,
+unless a person approved one. Times are Unix seconds; everything is pure.
 
-Source: the state design (trust; gates by kind; k independent principals); hand-set half-lives.
+Source: the state design (trust; gates by kind; k independent principals); half-lives are set by hand.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ DAY_SECONDS = 86_400.0
 
 
 def worth(last_seconds: float, now_seconds: float | None, half_life_days: float | None) -> float:
-    """1 when confirmed just now, halved once each half-life.
+    """Return 1 for a record confirmed just now, and half as much for each half-life since.
 
     >>> worth(0, 30 * DAY_SECONDS, 30), worth(0, None, 30), worth(0, 1e9, None)
     (0.5, 1.0, 1.0)
@@ -72,60 +72,53 @@ Days = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 DEFAULT_HALF_LIFE_DAYS = {kind: spec.half_life_days for kind, spec in KINDS.items()}
 
 
-def _complete(given: dict[RecommendationKind, float | None]) -> dict[RecommendationKind, float | None]:
-    return {**DEFAULT_HALF_LIFE_DAYS, **given}
-
-
 class AdmissionPolicy(BaseModel):
-    """What it takes to be admitted, and how long that lasts."""
+    """Thresholds of admission, and half-lives."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     independent_principals: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
-    """k: how many must say the same before it reaches others."""
+    """k: how many people must say the same before others see it."""
     recoveries: Annotated[StrictInt, Field(ge=2, le=1_000)] = 3
-    """How often a fix of a tool error must have worked in runs that succeeded, and for how many independent principals
-    or tasks."""
+    """How many times a fix must have worked in runs that succeeded, and for how many independent principals or
+    tasks."""
     reading_tools: Annotated[tuple[ToolName, ...], Field(max_length=1_000)] = ()
-    """Tools that change nothing, as the operator says: whatever fixes a call of theirs needs no person, but for an
-    argument that is not declared."""
+    """Tools that the operator declares as changing nothing: a fix of their calls needs no person, unless it adds an
+    undeclared argument."""
     tool_arguments: Annotated[dict[ToolName, tuple[ToolName, ...]], Field(max_length=1_000)] = Field(
         default_factory=dict
     )
-    """Arguments that tools take, as their schemas declare them: advice to give another one waits for a person."""
+    """Arguments that the schemas of tools declare: advice to give an undeclared argument waits for a person."""
     unrelated_slots: Annotated[tuple[ToolName, ...], Field(max_length=100)] = ()
-    """Slots of wishes about the form of answers, such as ``emoji``, that a person has compared with the locked lines:
-    none of them is about these. Such a wish that says nothing besides does not wait for a person."""
-    half_life_days: Annotated[dict[RecommendationKind, Days | None], AfterValidator(_complete)] = Field(
-        default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS)
-    )
+    """Slots of wishes about the form of answers, such as ``emoji``. A person has compared them with the locked lines
+    and found none of the lines about them, so a wish about nothing else does not wait for a person."""
+    half_life_days: Annotated[
+        dict[RecommendationKind, Days | None], AfterValidator(lambda given: {**DEFAULT_HALF_LIFE_DAYS, **given})
+    ] = Field(default_factory=lambda: dict(DEFAULT_HALF_LIFE_DAYS))
+    """By kind, for kinds that are not named the default; None: records of the kind do not fade."""
     rules: tuple[Rule, ...] = ()
-    """Lines that no record may gainsay; a night takes them from the profile in force (`under`)."""
+    """Lines that no record may contradict; a night takes them from the profile in force (`under`)."""
 
     def under(self, profile: ProfileDocument | None) -> Self:
-        """This policy with the rules of a profile."""
+        """Return this policy with the rules of a profile."""
         return self.model_copy(update={"rules": rules_of(profile)})
-
-    def half_life(self, kind: RecommendationKind) -> float | None:
-        """In days; None: it does not fade."""
-        return self.half_life_days[kind]
 
 
 class AdmittedRecords(NamedTuple):
-    """All records after the gates of admission: those that are active, and what the others come to."""
+    """The active records, and counts of all records."""
 
     active: tuple[MetaRecommendation, ...]
-    """By id."""
+    """Sorted by id."""
     digest: str
-    """Digest of what all records say, without the time since when they say it."""
+    """Digest of the content of all records, without dates."""
     now: str = ""
-    """The moment by which records age, ISO 8601; empty: nothing fades."""
+    """Time at which ages were measured, ISO 8601; empty: nothing fades."""
     reviews: Mapping[str, Review] = MappingProxyType({})
-    """Decisions of people by record."""
+    """Decisions of people by record id."""
     statuses: Mapping[str, int] = MappingProxyType({})
-    """Records by status."""
+    """Number of records by status."""
     refused: int = 0
-    """Would-be records that their schema refused."""
+    """Drafts that the schema of records refused."""
 
 
 FOR_PEOPLE = frozenset(
@@ -144,31 +137,31 @@ FOR_PEOPLE = frozenset(
         "edited",
     )
 )
-"""Reasons that a person can lift at once."""
+"""Reasons that the decision of a person removes."""
 WAITING: tuple[Status, ...] = ("candidate", "vetted", "quarantined")
-"""Statuses of records that are held, and can be given other words."""
+"""Statuses of records that are not used yet and may be reworded."""
 HINT = "hint"
-"""Reason of a record that is shown right after the very error, and nowhere else."""
+"""Reason of a record that is shown only right after the error it is about."""
 
 
 def is_asked(record: MetaRecommendation) -> bool:
-    """Whether a record waits for something that a person can lift."""
+    """Whether a person can decide about a record that waits."""
     return record.status in WAITING and not FOR_PEOPLE.isdisjoint(record.reasons)
 
 
 def is_hint(record: MetaRecommendation) -> bool:
-    """Whether a record is shown after the very error that it is about, and nowhere else."""
+    """Whether a record is shown only right after the error it is about."""
     return record.status in WAITING and HINT in record.reasons
 
 
 UNCONFIRMED = RecordStanding("candidate", ("needs_confirmation",))
-"""Enough people claim it of the world, and nothing but their word says so."""
+"""Standing of a claim about the world that enough people make and nothing else confirms."""
 
 
 def admission_verdict(
     draft: Draft, policy: AdmissionPolicy, now_seconds: float | None = None, review: Review | None = None
 ) -> RecordStanding:
-    """Judge a draft by itself: its support, its age, and its review."""
+    """Judge a draft by its support, its age and its review, without regard to other drafts."""
     reviewed = by_person(review)
     if reviewed is not None:
         return reviewed
@@ -178,10 +171,10 @@ def admission_verdict(
 
 
 def under_rules(verdict: RecordStanding, draft: Draft, policy: AdmissionPolicy) -> RecordStanding:
-    """A verdict by the rules in force: on what is fit for use, and on what waits for somebody to say the same.
+    """Adjust a verdict to the rules in force.
 
-    What plainly contradicts a rule is quarantined. What many claim of the world is active where a rule says it word for
-    word. Where lines are locked, any other claim waits for a person.
+    A record that plainly contradicts a rule is quarantined. A claim about the world that many people make is active if
+    a rule says it word for word. If lines are locked, any other claim waits for a person.
     """
     if not policy.rules or (verdict.status not in ("active", "vetted") and verdict != UNCONFIRMED):
         return verdict
@@ -203,13 +196,13 @@ def under_rules(verdict: RecordStanding, draft: Draft, policy: AdmissionPolicy) 
 
 
 def is_wish_about_form(draft: Draft) -> bool:
-    """Whether a claim says how answers are to be written and nothing besides."""
+    """Whether a claim is only about how answers are to be written."""
     text = " ".join(sentences_of(own_text(draft.said["text"])))
     return is_form_alone(draft.said["slot"]["attribute"], text, has_amount=draft.said["unit"] is not None)
 
 
 def by_person(review: Review | None) -> RecordStanding | None:
-    """What a person decided, whatever stands behind it and however old it is; None: nobody did."""
+    """Return the standing that a person decided, which no support or age changes, or None."""
     if review is not None and review.state == "rejected":
         return RecordStanding("rejected", ("rejected_by_person",))
     if review is not None and review.state == "approved" and review.who:
@@ -220,26 +213,26 @@ def by_person(review: Review | None) -> RecordStanding | None:
 
 
 def last_confirmed(kind: RecommendationKind, policy: AdmissionPolicy, now_seconds: float | None) -> float:
-    """When a record of this kind must have been confirmed not to have expired; Unix time; -inf: ever.
+    """Return the Unix time since which a record of this kind must have been confirmed, or -inf if it never expires.
 
     >>> last_confirmed("tool_fix", AdmissionPolicy(), 200 * DAY_SECONDS) / DAY_SECONDS
     20.0
     """
-    half_life_days = policy.half_life(kind)
+    half_life_days = policy.half_life_days[kind]
     if now_seconds is None or half_life_days is None:
         return -inf
     return now_seconds - half_life_days * log2(1 / EXPIRE_BELOW) * DAY_SECONDS
 
 
 def is_approved(verdict: RecordStanding) -> bool:
-    """Whether a person's approval made it active."""
+    """Whether a record is active because a person approved it."""
     return "approved" in verdict.reasons
 
 
 def by_support(
     kind: RecommendationKind, backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice = (None, None)
 ) -> RecordStanding:
-    """The verdict that the support of a claim earns, by its kind."""
+    """Judge the support of a claim by the gate of its kind."""
     gate = KINDS[kind].gate
     if gate == "fix":
         return _fix(backing, policy, advice)
@@ -256,13 +249,8 @@ def by_support(
         return RecordStanding("vetted", ("needs_person",))
     if backing.alike and backing.said >= policy.independent_principals:
         return RecordStanding("vetted", ("alike",))
-    if backing.said >= policy.independent_principals:
-        return _many(backing, policy)
-    return RecordStanding("candidate", ("needs_principals",))
-
-
-def _many(backing: ClaimSupport, policy: AdmissionPolicy) -> RecordStanding:
-    """Of what enough people said."""
+    if backing.said < policy.independent_principals:
+        return RecordStanding("candidate", ("needs_principals",))
     if backing.votes >= policy.independent_principals:
         return RecordStanding("active", ("independent_principals",))
     return RecordStanding("active", ("confirmed",)) if backing.confirmed else UNCONFIRMED
@@ -289,10 +277,18 @@ def _fix(backing: ClaimSupport, policy: AdmissionPolicy, advice: FixAdvice) -> R
 def settle_contests(
     drafts: Sequence[Draft], verdicts: Mapping[str, RecordStanding], opposed: Mapping[str, Collection[str]]
 ) -> dict[str, RecordStanding]:
-    """Weigh drafts that may contest each other; by id, as are the verdicts. `opposed` is symmetric."""
+    """Settle which drafts supersede or contradict others; all mappings are by id, and `opposed` is symmetric."""
     by_id = {draft.id: draft for draft in drafts}
-    conflicts = _conflicts(by_id, verdicts, opposed)
-    now = {id_: _held(verdicts[id_]) if conflicts.get(id_) else verdicts[id_] for id_ in by_id}
+    live = {
+        id_
+        for id_, draft in by_id.items()
+        if verdicts[id_].status not in ("rejected", "expired", "quarantined") and draft.backing.said
+    }
+    conflicts = {id_: live.intersection(opposed.get(id_, ())) for id_ in live}
+    now = dict(verdicts)
+    for id_, others in conflicts.items():
+        if others and not is_approved(verdicts[id_]):
+            now[id_] = RecordStanding("candidate", tuple(sorted({*verdicts[id_].reasons, "conflict"})))
     newer_of, older_of = _chains(drafts, now)
     standing = {}
     for id_ in by_id:
@@ -308,28 +304,10 @@ def settle_contests(
     return standing
 
 
-def _held(verdict: RecordStanding) -> RecordStanding:
-    """Demote a verdict to `candidate` because of a conflict, unless a person approved it."""
-    if is_approved(verdict):
-        return verdict
-    return RecordStanding("candidate", tuple(sorted({*verdict.reasons, "conflict"})))
-
-
-def _conflicts(
-    by_id: Mapping[str, Draft], verdicts: Mapping[str, RecordStanding], opposed: Mapping[str, Collection[str]]
-) -> dict[str, set[str]]:
-    live = {
-        id_
-        for id_, draft in by_id.items()
-        if verdicts[id_].status not in ("rejected", "expired", "quarantined") and draft.backing.said
-    }
-    return {id_: set(opposed.get(id_, ())) & live for id_ in live if set(opposed.get(id_, ())) & live}
-
-
 def _chains(
     drafts: Sequence[Draft], verdicts: Mapping[str, RecordStanding]
 ) -> tuple[dict[str, str], dict[str, list[str]]]:
-    """Of each id the newer one that takes its place, and the older ones whose place it takes."""
+    """Return, for each id, the newer id that supersedes it, and the older ids that it supersedes."""
     groups: dict[str, list[Draft]] = {}
     for draft in drafts:
         if draft.group and verdicts[draft.id].status == "active":

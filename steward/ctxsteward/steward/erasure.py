@@ -1,4 +1,4 @@
-"""The steward's side of an erasure: whose words a harvest holds, and which recommendations lose their support.
+"""The steward's side of an erasure: find whose words a harvest holds, and withdraw records that lose their support.
 
 `store.erasure` finds `StewardRecords` by the entry point group ``ctxsteward.erasure``.
 
@@ -14,24 +14,24 @@ words that a person gave a record.
 
     {"schema_version": 1, "least": 3, "voices": [[[address of a subject, …], …], …]}
 
-A *voice* is what counts once at the record's gate: a principal, or an event. It was heard at places, each of which is
-lost as soon as one of its subjects is erased; a voice counts until the last of its places. A recommendation with fewer
-than `least` voices left is withdrawn; one without a support, when no original is left of those it points to
-(``s-42§128``). Withdrawing destroys its data key: text and rendered lines go from every version at once. Tombstones and
-the local journal decide what is left; an original of a session that only another machine holds counts as left until
-that session is forgotten.
+A *voice* is a principal or an event that counts once at the record's gate. A voice has places; a place is lost when one
+of its subjects is erased, and the voice when all its places are. A record with fewer than `least` voices left is
+withdrawn. A record without a support is withdrawn when no original is left of those it points to (``s-42§128``).
+Withdrawing destroys the record's data key, which removes its text and rendered lines from every version at once.
+Tombstones and the local journal decide which originals are left; an original of a session that only another machine
+holds counts as left until that session is forgotten.
 
 A profile's ledger is a file on the machine that runs its nights, ``ledgers/<tenant>/<profile>.sqlite`` beside the
-journal. It holds words that were harvested. An erasure deletes the ledgers below its own journal's folder. A ledger in
-another folder, or on another machine, takes out what was forgotten when it is opened next, by a night or by an erasure
-there. Until then the erasure is not complete. The journal keeps, for each profile, how many tombstones its ledger was
-told of last (`tell_ledger`), and up to which night an erasure has deleted it. In a store in PostgreSQL all machines
-share that; with a journal on the local disk it is known for this journal's folder alone. A profile whose nights have
-never run has no ledger. Where no night runs any more on a machine, delete its journal folder.
+journal. It holds harvested words. An erasure deletes the ledgers below its own journal's folder. A ledger in another
+folder, or on another machine, removes forgotten words when a night or an erasure next opens it there. Until then the
+erasure is not complete. The journal keeps two numbers for each profile: the tombstones that its ledger has applied
+(`tell_ledger`), and the last night before an erasure deleted it. In PostgreSQL all machines share these numbers; a
+journal on the local disk knows them for its own folder only. A profile whose nights have never run has no ledger. If no
+night runs on a machine any more, delete its journal folder.
 
-Costs a read of every artifact, every version, every record in them, and of the links that hold supports. Raises what
-`Vault` and `Chain` raise. Source: the state design (a subject is one principal in one session; a recommendation is
-withdrawn when its support falls below its gate).
+Reads every artifact, every version, every record in them, and the links that hold supports. Raises what `Vault` and
+`Chain` raise. Source: the state design (a subject is one principal in one session; a recommendation is withdrawn when
+its support falls below its gate).
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ LEDGER_FOLDER = "ledgers"
 
 @dataclass(frozen=True, slots=True)
 class StewardRecords:
-    """The records of one tenant, as an erasure asks for them (`store.journal.erasures.DerivedRecords`)."""
+    """The derived records of one tenant (the port `store.journal.erasures.DerivedRecords`)."""
 
     store: Backend
     tenant: str
 
     def subjects(self) -> tuple[dict[str, set[str]], list[Finding]]:
-        """Return, by session, the subjects whose keys open something that was harvested from it."""
+        """Return, by session, the subjects whose keys decrypt artifacts of that session."""
         vault, findings = self.store.vault(self.tenant), list[Finding]()
         subjects: dict[str, set[str]] = {}
         for address in dict.fromkeys(_artifacts(self.store, self.tenant, findings)):
@@ -101,7 +101,7 @@ class StewardRecords:
         return withdrawn
 
     def withdrawn_keys(self) -> frozenset[str]:
-        """Return the addresses of the keys of withdrawn records; costs a reading of all links."""
+        """Return the key addresses of withdrawn records; reads all links."""
         folders = filterfalse(_is_of_nights, _chains(self.store, self.tenant))
         links = (link for folder in folders for link in self.store.chain(folder, tenant=self.tenant).links())
         keys = {kept.key for link in links for kept in references(link.body)}
@@ -136,7 +136,7 @@ class StewardRecords:
 
 
 def tell_ledger(journal: Journal, tenant: str, profile: str, tombstones: int) -> None:
-    """Note that the profile's ledger holds nothing any more of what these tombstones name."""
+    """Note that the profile's ledger has removed the words that these tombstones name."""
     journal.see(_mark("told", tenant, profile), tombstones)
 
 
@@ -145,7 +145,7 @@ def _mark(event: str, tenant: str, profile: str) -> str:
 
 
 def _newest_nights(store: Backend, tenant: str) -> dict[str, int]:
-    """The number of the newest night of each profile."""
+    """Return the number of the newest night of each profile."""
     newest: dict[str, int] = {}
     if store.folder is None:
         return newest
@@ -168,43 +168,43 @@ def _artifacts(store: Backend, tenant: str, findings: list[Finding]) -> Iterator
 
 
 def _unread(field: str, error: StoreError) -> Finding:
-    text = f"what was harvested there cannot be read and is passed over: {error}"
+    text = f"cannot read what was harvested there, so it is skipped: {error}"
     return Finding(kind="harvest_unreachable", field=field, text=text)
 
 
 VERSION = 1
 KIND = "support"
 SupportPlace = tuple[str, ...]
-"""Addresses of subjects, sorted: lost with any of them."""
+"""Sorted addresses of subjects; the place is lost when any of them is erased."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSupport:
-    """Who stands behind a record, and how many of them it needs."""
+    """The voices behind a record, and how many of them it needs."""
 
     voices: tuple[tuple[SupportPlace, ...], ...]
     least: int
 
     def falls(self, erased: Collection[str]) -> bool:
-        """Whether so many voices are lost that too few are left."""
+        """Whether fewer voices are left than the record needs."""
         left = sum(any(not any(name in erased for name in place) for place in voice) for voice in self.voices)
         return left < min(self.least, len(self.voices))
 
 
 def support_of(voices: Mapping[Any, Iterable[SupportPlace]], least: int) -> RecordSupport:
-    """Support in one form, whatever the order it was found in."""
+    """Return the support in canonical order."""
     return RecordSupport(voices=tuple(sorted(tuple(sorted(set(places))) for places in voices.values())), least=least)
 
 
 def keep_support(vault: Vault, profile: str, record: MetaRecord, support: RecordSupport) -> RecordRef:
-    """Put it beside its record; raises `Erased` where that was withdrawn."""
+    """Store the support under its record's key; raises `Erased` if the record was withdrawn."""
     subject = record_subject(profile, record)
     data = canonical({"schema_version": VERSION, "least": support.least, "voices": support.voices})
     return RecordRef(vault.put(subject, KIND, data), vault.subject_address(subject))
 
 
 def newest_supports(store: Backend, tenant: str, folders: Iterable[str]) -> dict[str, RecordSupport]:
-    """By record's key, what the newest link of these chains says of it."""
+    """Return the newest support in these chains by the record's key."""
     newest: dict[str, RecordRef] = {}
     for folder in folders:
         for link in store.chain(folder, tenant=tenant).links():
@@ -215,7 +215,7 @@ def newest_supports(store: Backend, tenant: str, folders: Iterable[str]) -> dict
 
 
 def _read(vault: Vault, address: str) -> RecordSupport | None:
-    """None for what is gone, or what only a later program can read."""
+    """Return None for a support that is erased, missing, or of a later version."""
     try:
         fields: dict[str, Any] = json.loads(vault.get(address))
     except (Erased, ObjectMissing):
@@ -229,7 +229,7 @@ def _read(vault: Vault, address: str) -> RecordSupport | None:
 def _recommendations(
     store: Backend, vault: Vault, tenant: str, chains: Iterable[str]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Key and sources of every recommendation, once each."""
+    """Yield key and sources of every recommendation, once each."""
     seen: set[str] = set()
     for folder in filterfalse(_is_of_nights, chains):
         for link in store.chain(folder, tenant=tenant).links():
@@ -254,10 +254,12 @@ def _is_of_nights(folder: str) -> bool:
 
 
 def _chains(store: Backend, tenant: str) -> list[str]:
-    """Folders of the tenant's profile versions and snapshots, of what waits for a review, and of supports."""
+    """List the folders of the tenant's profile versions, snapshots, review requests and supports."""
     folders: dict[str, None] = {}
+    witnessed = [numbered(name, number) for name, number in store.journal.witnessed().items()]
     for prefix in (f"profiles/{part_of(tenant)}/", f"snapshots/{part_of(tenant)}/", f"steward/{part_of(tenant)}/"):
-        for key in (*list_twice(store.objects, prefix), *_seen(store, prefix)):
+        # The journal also knows links that a listing may not show yet.
+        for key in (*list_twice(store.objects, prefix), *(key for key in witnessed if key.startswith(prefix))):
             folder = key.rpartition("/")[0]
             if number_of(key) is not None and (
                 prefix[:7] != "steward" or folder.endswith("/reviews") or _tells_supports(folder)
@@ -266,15 +268,8 @@ def _chains(store: Backend, tenant: str) -> list[str]:
     return list(folders)
 
 
-def _seen(store: Backend, prefix: str) -> Iterator[str]:
-    """Links that the journal has seen, whatever a listing says."""
-    for name, number in store.journal.witnessed().items():
-        if name.startswith(prefix):
-            yield numbered(name, number)
-
-
 def _sources(vault: Vault, address: str) -> list[str] | None:
-    """Pointers of the record with this address; None for what is no record, or is gone. Raises `Erased`."""
+    """Return the pointers of the record with this address; None if it is no record, or is missing. Raises `Erased`."""
     try:
         document: Any = json.loads(vault.get(address))
     except (ObjectMissing, ValueError, RecursionError):
@@ -284,7 +279,7 @@ def _sources(vault: Vault, address: str) -> list[str] | None:
 
 
 def _originals_left(store: Backend, vault: Vault, tenant: str) -> Callable[[str], bool]:
-    """Whether the original that a pointer names is still there."""
+    """Return a function that says whether the original that a pointer names still exists."""
 
     @cache
     def is_forgotten(session: str) -> bool:

@@ -9,11 +9,11 @@
     canary_share: 0.1
     canary: {min_sessions: 50}
 
-The command line, cron and Prefect start a night from the same `NightSettings`. It is plain JSON, so that a schedule can
-keep it as the parameters of a flow, and it names places only: no text of a transcript is ever in it. What a threshold
-means, and its default, stands with its gate.
+The command line, cron and Prefect start a night from the same `NightSettings`. The settings are plain JSON, so that a
+schedule can keep them as the parameters of a flow. They name places only and hold no text of a transcript. Each
+threshold is documented where its gate is.
 
-`settings_of` reads a YAML file. Raises `InputError` naming file, line and key; `InputTooLarge`.
+`settings_of` reads a YAML file. Raises `InputError` with file, line and key; `InputTooLarge`.
 Source: the layered-envelope design (batch loop); the state design (input at every boundary).
 """
 
@@ -33,81 +33,81 @@ from .admission import AdmissionPolicy, ToolName
 from .gate.settings import GateSettings
 
 MAX_BATCH_TRANSCRIPTS = 800
-"""Cap of the mean size of a batch. Sizes vary by chance; with this mean none is over 1,000."""
+"""Cap of the mean size of a batch. Sizes vary by chance; at this mean no batch is over 1,000."""
 
 Runner = Literal["threads", "dask"]
 
 
 class CanaryLimits(BaseModel):
-    """When a canary ends."""
+    """Limits that end a canary."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     min_sessions: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = 30
-    """Principals whom the challenger must have served before it is kept; a session of nobody known counts as one."""
+    """Principals whom the challenger must have served before it is kept; a session of an unknown user counts as one."""
     max_nights: Annotated[StrictInt, Field(ge=1, le=366)] = 7
 
 
 class NightSettings(BaseModel):
-    """One profile's nights."""
+    """Settings of the nights of one profile."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     store: StrictStr = "file:.ctxsteward"
     """URI, as `ctxsteward.envelope.open_store` takes it."""
     journal: StrictStr | None = None
-    """Folder of the journal, where it lies outside the store."""
+    """Folder of the journal, if it is outside the store."""
     tenant: StrictStr = "default"
     profile: EntryId = "default"
     sources: tuple[StrictStr, ...] = ("store",)
     """Folders, ``s3://`` prefixes, or ``store``: this store's own closed sessions."""
     night: Annotated[StrictStr, Field(pattern=r"^\d{4}-\d\d-\d\d$")] | None = None
-    """Its date, by which records age; None: today, by the clock of the process that starts it."""
+    """Date of the night, by which records age; None: today, by the clock of the process that starts it."""
     since: Timestamp | None = None
-    """Transcripts that changed before are left out; None: from the watermarks on."""
+    """Leave out transcripts that changed before this time; None: start at the watermarks."""
     until: Timestamp | None = None
-    """Transcripts that changed then or later wait for a later night; None: all there are."""
+    """Leave transcripts that changed at this time or later to a later night; None: read all."""
     full: StrictBool = False
-    """Read everything anew, whatever was read before."""
+    """Read all transcripts again."""
     keep_places: StrictBool = True
-    """Whether a line in force gives way only to one that is clearly worth more. Off where nights are made up for: then
-    their order makes no difference."""
+    """Whether only a record that is clearly worth more replaces a line in force. Switch it off to repeat missed nights,
+    so that their order makes no difference."""
     dry_run: StrictBool = False
-    """Decide, and write nothing."""
+    """Decide, but write nothing."""
     runner: Runner = "threads"
     workers: Annotated[StrictInt, Field(ge=1, le=256)] = 2
     """Threads, or processes of a local Dask cluster."""
     dask_address: StrictStr | None = None
-    """Scheduler of a Dask cluster, whose workers reach the same store; None: a local one."""
+    """Scheduler of a Dask cluster whose workers reach the same store; None: a local cluster."""
     batch_transcripts: Annotated[StrictInt, Field(ge=1, le=MAX_BATCH_TRANSCRIPTS)] = 500
-    """Transcripts a task takes, at most on average."""
+    """Highest mean number of transcripts in a batch."""
     limit_seconds: Annotated[float, Field(gt=0, le=3_600)] = 30.0
-    """Wall time that one transcript may take."""
+    """Wall time limit of one transcript."""
     limit_bytes: Annotated[StrictInt, Field(ge=64 << 20)] = 1 << 30
-    """Memory that one transcript's worker may take."""
+    """Memory limit of one transcript's worker."""
     lease_seconds: Annotated[float, Field(ge=1, le=86_400)] = 120.0
-    """After so long without a sign of life another night may begin."""
+    """Time to live of the lease: if it is not renewed for so long, another night may begin."""
     actors: StrictStr | None = None
-    """YAML file of who may approve (`actors`); None: requests wait until somebody is configured."""
+    """YAML file of people who may approve (`actors`); None: requests wait until somebody is configured."""
     canary_share: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Share of the sessions that a new version gets until it has shown that it is no worse; None: all, at once."""
+    """Share of sessions that get a new version while it is a canary; None: all sessions get it at once."""
     canary: CanaryLimits = CanaryLimits()
     """When a canary is kept, extended or rolled back."""
     admission: AdmissionPolicy = AdmissionPolicy()
-    """What it takes to become active, and how long that lasts."""
+    """Thresholds of admission, and half-lives."""
     drift: DriftLimits = DriftLimits()
-    """Where WARN and BLOCK begin."""
+    """Thresholds of WARN and BLOCK."""
     gate: GateSettings = GateSettings()
     """How champion and challenger are replayed."""
     internal_tools: Annotated[tuple[StrictStr, ...], Field(max_length=1_000)] = ()
-    """Tools whose results are the operator's own; of all others they come from outside."""
+    """Tools whose results are the operator's own text; results of all other tools count as text from outside."""
     confirming_tools: Annotated[
         dict[ToolName, Annotated[tuple[ToolName, ...], Field(min_length=1, max_length=100)]], Field(max_length=1_000)
     ] = Field(default_factory=dict)
-    """Internal tools that only read, by name: the fields of their answers that may confirm what people claim. Name no
-    field that repeats what somebody wrote, such as the text of a note, a ticket or a search."""
+    """Internal tools that only read, by name, with the fields of their answers that may confirm what people claim. Do
+    not name a field that repeats what somebody wrote, such as the text of a note, a ticket or a search."""
     who: Annotated[StrictStr, Field(min_length=1, max_length=200)] = "steward"
-    """In whose name it commits."""
+    """Author of the night's commits."""
 
 
 HINTS = MappingProxyType(
@@ -120,7 +120,7 @@ HINTS = MappingProxyType(
         "canary_share": "write a share over 0 and up to 1, such as 0.1",
     }
 )
-"""What to do about a wrong value."""
+"""Advice for a wrong value, by key."""
 FORM = DocumentKind(
     what="settings",
     max_bytes=64 * 1024,
@@ -131,5 +131,5 @@ FORM = DocumentKind(
 
 
 def settings_of(path: str | Path, named: str | None = None) -> NightSettings:
-    """The settings in a YAML file; `named` is what errors call one that cannot be read."""
+    """Read settings from a YAML file; errors call an unreadable file `named`."""
     return read_document(path, NightSettings, FORM, named)

@@ -1,14 +1,14 @@
-"""A night opened from its settings: store, sources, workers, ledger and gates behind the stages of `night.run`.
+"""Open a night from its settings: store, sources, workers, ledger and gates behind the stages of `night.run`.
 
     with open_night(settings, of_this_process()) as night:
         report = run_night(night)
 
 A runner that harvests batches in other processes (a Prefect task, a Dask worker) calls `harvest_in_process` there: the
-same settings open the same store. The ledger's file lies beside the store's journal. Where it is missing or behind, it
-is made again from the store before anything is harvested, because the harvest also counts how far the records in force
-foresaw what is read (`harvest.usage`). A dry run is all of this over a store in memory (`night.environment`).
+same settings open the same store. The ledger's file is beside the store's journal. If it is missing or outdated, it is
+rebuilt from the store before the harvest, because the harvest also counts which events the records in force anticipated
+(`harvest.usage`). A dry run does all of this over a store in memory (`night.environment`).
 
-Raises `InputError` for settings that name nothing, `StoreError`.
+Raises `InputError` for settings that name a missing profile or source, `StoreError`.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ MAX_NAMES_SHOWN = 5
 
 
 def home_of(settings: NightSettings) -> Path:
-    """The folder on this machine where the store, or its journal, lies."""
+    """Return this machine's folder of the store, or of its journal."""
     return local_folder(settings.store, settings.journal)
 
 
 def ledger_path(settings: NightSettings) -> Path:
-    """Where the index of observations lies."""
+    """Return the path of the ledger's file."""
     return home_of(settings) / "ledgers" / part_of(settings.tenant) / f"{part_of(settings.profile)}.sqlite"
 
 
 def require(settings: NightSettings, store: Store) -> None:
-    """Refuse a night over nothing: a profile that was never committed, a source without a transcript."""
+    """Refuse a profile that was never committed, and a source without a transcript."""
     known = tuple(profile_names(store.objects, settings.tenant))
     if settings.profile not in known:
         some = f"it has {', '.join(known[:MAX_NAMES_SHOWN])}" if known else "it has none"
@@ -76,7 +76,7 @@ def require(settings: NightSettings, store: Store) -> None:
 
 
 def require_transcripts(uri: str) -> None:
-    """Refuse a source that is not there or lists nothing; the store's own sessions may be none yet."""
+    """Refuse a source that is missing or empty; only the store may still have no sessions."""
     if uri == STORE:
         return
     source = open_source(uri)
@@ -89,15 +89,15 @@ def require_transcripts(uri: str) -> None:
 
 
 Isolate = Callable[[HarvestWorker, NightSettings], Isolation[HarvestResult]]
-"""Makes a worker pool that runs a `HarvestWorker` on items; called once a thread."""
+"""Makes a worker pool that runs a `HarvestWorker` on items; called once in each thread."""
 
 
-def in_a_worker(reaper: HarvestWorker, settings: NightSettings) -> Isolation[HarvestResult]:
-    """One worker process, under the limits that the settings name."""
+def in_a_worker(worker: HarvestWorker, settings: NightSettings) -> Isolation[HarvestResult]:
+    """Return one worker process under the limits of the settings."""
     limits = ItemLimits(
         wall_seconds=settings.limit_seconds, cpu_seconds=settings.limit_seconds, memory_bytes=settings.limit_bytes
     )
-    return WorkerPool(reaper, 1, limits)
+    return WorkerPool(worker, 1, limits)
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def open_night(
 ) -> Iterator[OpenNight]:
     """Open everything that a night needs, and close it at the end."""
     if settings.dry_run and settings.runner != "threads":
-        raise InputError("a dry run keeps everything in this process's memory; run it with `runner` threads")
+        raise InputError("a dry run keeps everything in the memory of this process; set `runner: threads`")
     with ExitStack() as stack:
         store = _store(settings, here, stack)
         path = IN_MEMORY if settings.dry_run or settings.store == "memory:" else ledger_path(settings)
@@ -120,7 +120,7 @@ def open_night(
         records = BatchRecords(store, settings.tenant, settings.profile, extractor=worker.extractor)
 
         @cache
-        def watching() -> HarvestWorker:  # asked for when the ledger was brought up to the last night
+        def watching() -> HarvestWorker:  # called after the ledger has caught up with the last night
             return _watching(worker, in_force(settings, store, ledger))
 
         harvest = partial(
@@ -161,12 +161,10 @@ def open_night(
         )
 
 
-def harvest_in_process(
-    settings: NightSettings, batch: Batch, here: ProcessEnvironment, *, isolate: Isolate = in_a_worker
-) -> BatchResult:
-    """Harvest one batch with a store and workers of its own, in whatever process this is.
+def harvest_in_process(settings: NightSettings, batch: Batch, here: ProcessEnvironment) -> BatchResult:
+    """Harvest one batch in this process, with its own store and worker.
 
-    What records foresaw is counted only on the machine that has the ledger.
+    Anticipated events are counted only on the machine that has the ledger.
     """
     before = here.cpu_seconds()
     with ExitStack() as stack:
@@ -180,7 +178,7 @@ def harvest_in_process(
             sources=_sources(settings, store, here, stack),
             artifacts=ArtifactStore(store, settings.tenant),
             records=BatchRecords(store, settings.tenant, settings.profile, extractor=worker.extractor),
-            isolate=lambda: isolate(_watching(worker, active), settings),
+            isolate=lambda: in_a_worker(_watching(worker, active), settings),
             watch=ledger.uses.watched if ledger else lambda ids: (),
         )
     return replace(result, cpu_seconds=here.cpu_seconds() - before)
@@ -196,7 +194,7 @@ def _store(settings: NightSettings, here: ProcessEnvironment, stack: ExitStack) 
 def _sources(
     settings: NightSettings, store: Store, here: ProcessEnvironment, stack: ExitStack
 ) -> dict[str, TranscriptSource]:
-    """The sources by URI, opened until the stack ends."""
+    """Open the sources, by URI, until the stack ends."""
     opened = {}
     for uri in settings.sources:
         opened[uri] = open_source(
@@ -214,12 +212,12 @@ def _worker(settings: NightSettings, store: Store) -> HarvestWorker:
 
 
 def _watching(worker: HarvestWorker, active: Records) -> HarvestWorker:
-    """The same worker, which also counts how far these records foresaw what it reads."""
+    """Return the worker with these records, of which it counts how many events they anticipated."""
     return replace(worker, active=tuple(map(WatchedRecord.of, active)))
 
 
 def _catch_up(ledger: Ledger, chain: NightChain, records: BatchRecords) -> None:
-    """Bring a ledger up to the last night that is another machine's, a new one, or one that something was erased of."""
+    """Rebuild a ledger that does not match the last night, because it is new, erased, or of another machine."""
     newest = chain.head()
     if newest is not None and newest.ledger != ledger.digest():
         ledger.absorb_kept(artifact for batch in records.every() for artifact in batch.artifacts)
@@ -234,7 +232,7 @@ def _due(
     now_seconds: float,
     catch_up: Callable[[], None],
 ) -> tuple[tuple[SourceItem, ...], MarksWithout]:
-    """What is new in any source. Brings the ledger up to the last night first, because harvesting asks it."""
+    """Return the items to read; the ledger catches up with the last night first, because harvesting asks it."""
     catch_up()
     # The URI of a bucket in the settings names its endpoint as well.
     listed = {uri: tuple(item._replace(source=uri) for item in source.items()) for uri, source in sources.items()}
@@ -270,10 +268,7 @@ def _absorb(
     artifacts: Iterable[str],
     withdrawn: Sequence[tuple[SourceItem, str | None]],
 ) -> tuple[str, int]:
-    """Take artifacts into the ledger.
-
-    A transcript that was withdrawn where it came from leaves for good, and its artifacts with it.
-    """
+    """Add artifacts to the ledger, and remove for good the transcripts that were withdrawn at their source."""
     ledger.absorb_kept(artifacts)
     for item, address in withdrawn:
         for session in ledger.sessions(item.name):

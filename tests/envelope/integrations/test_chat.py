@@ -771,7 +771,8 @@ MISUSE = {
     ),
     "a stream that is none": Misuse(
         lambda chat: _in(chat, lambda turn: turn.stream(None)),
-        "the stream is NoneType; pass what the client returned with stream=True; an async client's is awaited first",
+        "the stream is NoneType; pass what the client returned with stream=True (awaited, if async); a whole reply "
+        "goes to `finish`",
     ),
     "an empty reply": Misuse(
         lambda chat: _in(chat, lambda turn: turn.finish("  ")),

@@ -28,7 +28,6 @@ from ctxsteward.envelope.integrations.conversations import (
     named_conversation,
     split_head,
 )
-from ctxsteward.envelope.integrations.session_call import cached_tokens_of, written_tokens_of
 from ctxsteward.envelope.render.openai_responses import messages_of_items
 from ctxsteward.schemas import Erased, InputError, Message
 from ctxsteward.store.erasure.forget import forget
@@ -196,42 +195,6 @@ def test_a_turn_costs_no_more_in_an_old_session(memory: Store, monkeypatch: pyte
         conversations.finish(call, history[-1:])
         costs.append(len(read))
     assert max(costs[80:]) <= max(costs[20:40])
-
-
-@pytest.mark.parametrize(
-    ("usage", "tokens"),
-    [
-        ({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}, 8),
-        ({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 0}}, 0),
-        ({"input_tokens": 9, "cache_read_input_tokens": 3}, 3),
-        ({"prompt_tokens": 9}, None),
-        (None, None),
-    ],
-)
-def test_cached_tokens_of_any_provider(usage: object, tokens: int | None) -> None:
-    assert cached_tokens_of(usage) == tokens
-
-
-def test_tokens_written_to_a_cache_are_read_from_the_reports_of_each_sdk() -> None:
-    """The reports as the SDKs' own types give them; OpenAI reports writes of both of its interfaces in the details."""
-    from anthropic.types import Usage
-    from openai.types import CompletionUsage
-    from openai.types.responses import ResponseUsage
-
-    details = {"cached_tokens": 1_024, "cache_write_tokens": 300}
-    chat = {"prompt_tokens": 1_324, "completion_tokens": 5, "total_tokens": 1_329, "prompt_tokens_details": details}
-    answer = {"input_tokens": 1_324, "output_tokens": 5, "total_tokens": 1_329, "input_tokens_details": details}
-    answer["output_tokens_details"] = {"reasoning_tokens": 0}
-    claude = {
-        "input_tokens": 9,
-        "output_tokens": 5,
-        "cache_creation_input_tokens": 300,
-        "cache_read_input_tokens": 1_024,
-    }
-    reports = (CompletionUsage.model_validate(chat), ResponseUsage.model_validate(answer), Usage.model_validate(claude))
-    for report in reports:
-        assert (cached_tokens_of(report), written_tokens_of(report)) == (1_024, 300), report
-    assert written_tokens_of(CompletionUsage(prompt_tokens=9, completion_tokens=5, total_tokens=14)) is None
 
 
 def test_only_what_leads_is_head() -> None:

@@ -11,6 +11,7 @@ import pytest
 from openai.types.chat import ChatCompletionContentPartTextParam
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
 from openai.types.responses import ResponseInputTextParam
+from openai.types.responses.response_create_params import PromptCacheOptions
 from pydantic import TypeAdapter
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, open_store, rebuild
@@ -19,6 +20,7 @@ from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.envelope.integrations.requests import ENDPOINTS, _with_context
 from ctxsteward.envelope.render.cache_plan import CachePlan
 from ctxsteward.envelope.store import Store
+from ctxsteward.schemas import InputError
 
 Wire = dict[str, Any]
 CHARGED = "gpt-5.6-sol"
@@ -120,6 +122,28 @@ def test_the_plan_is_the_same_for_an_envelope_rebuilt_and_another_one_can_be_giv
     own = envelope.render("openai-chat", cache=CachePlan("mine"))
     assert own["prompt_cache_key"] == "mine"
     assert own["messages"][marked(own)[0]]["content"][-1]["prompt_cache_breakpoint"] == {"mode": "explicit"}
+
+
+def test_a_compacted_prompt_is_written_to_the_cache_beforehand_by_a_request_without_a_reply() -> None:
+    made = calls(open_store("memory:"), CHARGED)
+    at = next(number for number, envelope in enumerate(made) if envelope.reports)
+    cut, following = made[at], made[at + 1].render("openai-responses")
+    warm = cut.render("openai-responses", cache=cut.cache_plan._replace(is_prewarm=True))
+    assert warm.pop("prompt_cache_options") == {"mode": "explicit", "prewarm": True}
+    assert warm == cut.render("openai-responses")
+    TypeAdapter(PromptCacheOptions).validate_python({"mode": "explicit", "prewarm": True})
+    last = marked(warm, "input")[-1]
+    assert [plain(item) for item in warm["input"][: last + 1]] == [plain(item) for item in following["input"]][
+        : last + 1
+    ]
+    assert warm["prompt_cache_key"] == following["prompt_cache_key"]
+
+
+@pytest.mark.parametrize(("model", "provider"), [(CHARGED, "openai-chat"), ("gpt-4o", "openai-responses")])
+def test_a_provider_that_cannot_prewarm_says_so(model: str, provider: Any) -> None:
+    envelope = calls(open_store("memory:"), model)[-1]
+    with pytest.raises(InputError, match="no request that only fills the prompt cache"):
+        envelope.render(provider, cache=envelope.cache_plan._replace(is_prewarm=True))
 
 
 def test_sessions_have_keys_of_their_own_that_do_not_tell_their_names() -> None:

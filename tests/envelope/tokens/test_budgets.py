@@ -52,6 +52,7 @@ def test_the_defaults_are_the_contract() -> None:
         "recall_fraction": 0.6,
         "arrival_cap_tokens": None,
         "facts_fraction": 0.5,
+        "waiting_tokens": None,
     }
 
 

@@ -15,7 +15,7 @@ from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.schemas.profile import MetaRecord, ProfileDocument
 from ctxsteward.steward.ingest.items import LoadedItem, QuarantinedItem, SkippedItem
 from ctxsteward.steward.ingest.pipeline import IngestSettings, ingest, load
-from ctxsteward.steward.ingest.sources import StoreSource
+from ctxsteward.steward.ingest.sources import SETTLED_SECONDS, StoreSource
 from ctxsteward.steward.observations.transcript import ReplayedTranscript
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import forget
@@ -72,13 +72,8 @@ def test_sessions_that_are_over_are_listed(store: Store) -> None:
     assert sorted(items) == ["old", "silent", "timeless"]
     assert items["old"].modified_seconds == NOW_SECONDS - 86_400
     assert items["timeless"].modified_seconds == NOW_SECONDS
-    assert sorted(item.name for item in source_of(store, settled_seconds=60.0).items()) == [
-        "grown",
-        "old",
-        "recent",
-        "silent",
-        "timeless",
-    ]
+    later = StoreSource(store, now_seconds=NOW_SECONDS + SETTLED_SECONDS)
+    assert [item.name for item in later.items()] == ["grown", "old", "recent", "silent", "timeless"]
 
 
 def test_a_version_grows_with_the_session(store: Store) -> None:

@@ -69,7 +69,7 @@ def test_a_canary_of_few_sessions_goes_on_and_nothing_overtakes_it(tmp_path: Pat
     third: NightReport = night(settings.model_copy(update={"night": "2026-11-24"}))
     assert third.canary is not None
     assert (third.outcome, third.version, third.canary.level) == ("unchanged", 2, "extended")
-    assert "is a canary still" in third.changes[-1]
+    assert "is still a canary" in third.changes[-1]
 
 
 def test_a_session_counts_once_however_often_it_is_read(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ BAD_EDITS = {
     "nothing": (record(), " \n ", "'': String should have at least 8"),
     "its own": (record(), record().text, "has these words already"),
     "a secret": (record(), "Write to ada@lovelace.org about prices.", "'Write to [redacted:email] about prices.'"),
-    "in force": (record(status="active"), WORDS, "record r1 is active; only what waits"),
+    "in force": (record(status="active"), WORDS, "record r1 is active; only a record that waits"),
 }
 
 

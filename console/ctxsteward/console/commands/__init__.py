@@ -112,6 +112,7 @@ COMMANDS = {
     "report": LazyCommand("commands.inspection:report", "Show what compactions kept and lost."),
     "resolve": LazyCommand("commands.inspection:resolve", "Show the original that a reference names."),
     "run": LazyCommand("commands.run:run", "Play a cascade against a script or a model, and price it."),
+    "runs": LazyCommand("commands.runs:runs", "What the runs of cascades cost, each or by cascade."),
     "schema": LazyCommand("commands.inspection:schema", "Print a published JSON Schema, or their names."),
     "serve": LazyCommand("commands.serve:serve", "Serve the JSON API and the pages over HTTP."),
     "steward": LazyCommand("commands:steward", "Harvest insights from transcripts, through gates."),

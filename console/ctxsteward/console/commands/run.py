@@ -38,6 +38,7 @@ from ctxsteward.envelope.cascade.script import (
     load_script,
     tool_schema,
 )
+from ctxsteward.envelope.cascade.turns import RunLedger
 from ctxsteward.envelope.telemetry.spans import spanned
 from ctxsteward.evals.run_cost import efficiency_of
 from ctxsteward.evals.subjects.http import post_json
@@ -267,6 +268,7 @@ def run(
         )
         end = runner.play()
         rows = efficiency_of(opened, cascade, name, counter=asked.counter, prices=prices, tenant=tenant)
+        RunLedger(opened, name, tenant).put("efficiency", rows[-1].document())
         script_rows = list(recording_of(opened, cascade, name, tenant=tenant)) if record is not None else []
     if record is not None:
         record.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in script_rows), encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,29 +35,31 @@ def page(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> str:
     return render("evals.html.j2", title="Context evals", about="", **contents(results, history))
 
 
-def history_contents(path: Path | None) -> dict[str, Any]:
+def history_contents(path: Path | None, say: Callable[[str], str] = str) -> dict[str, Any]:
     """Return the page's values for the newest result of each suite in a history file; empty if `path` is None."""
     results = () if path is None else read(path, "name another history")
-    return contents(tuple({result.suite: result for result in results}.values()), results)
+    return contents(tuple({result.suite: result for result in results}.values()), results, say)
 
 
-def contents(results: Sequence[EvalResult], history: Sequence[EvalResult]) -> dict[str, Any]:
-    """Return the values of the page's template; `history` may contain `results`."""
+def contents(
+    results: Sequence[EvalResult], history: Sequence[EvalResult], say: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """Return the values of the page's template; `history` may contain `results`, `say` translates headings."""
     history = (*history, *(result for result in results if not any(result is each for each in history)))
     gates = [gate for result in results for gate in result.gates]
     plots: list[tuple[str, Markup]] = []
     figures = []  # the plots' figures as tables: the days, and one row for each rate
     for result in results:
         days, rates = _trends(result, history)
-        plots.append((result.suite, lines("Rates", [Series(*rate) for rate in rates.items()], days)))
+        plots.append((result.suite, lines(say("Rates"), [Series(*rate) for rate in rates.items()], days)))
         cells = [[name, *("-" if each is None else f"{each:.1%}" for each in rate)] for name, rate in rates.items()]
         figures.append((result.suite, days, cells))
-    seconds = bars("CPU seconds", [Bar(each.suite, (round(each.cpu_seconds),)) for each in results])
+    seconds = bars(say("CPU seconds"), [Bar(each.suite, (round(each.cpu_seconds),)) for each in results])
     return {
         "outcome": outcome(results),
         "tally": tally(gates) if gates else "",
         "suites": [_suite(each, history) for each in results],
-        "trends": [*plots, ("CPU seconds", seconds)],
+        "trends": [*plots, (say("CPU seconds"), seconds)],
         "figures": figures,
     }
 

@@ -30,6 +30,8 @@ from ruamel.yaml import YAML
 from ctxsteward.schemas import InputError
 from ctxsteward.store.names import part_of
 
+from .sentences import meaning, translated
+
 LANGUAGES = ("en", "zh")
 """Language tags; the first is the default."""
 NAMES = {"en": "English", "zh": "中文"}
@@ -134,6 +136,17 @@ class Frame:
         """Return the text of this key in the frame's language; values are filled in, whole numbers with commas."""
         return _filled_in(key, self.language, values)
 
+    def say(self, sentence: str) -> Markup:
+        """Return a sentence of a command in the frame's language, escaped; an unknown one stays English."""
+        if self.language == LANGUAGES[0]:
+            return seen(sentence)
+        other = translated(sentence)
+        return Markup('<span lang="en">{}</span>').format(seen(sentence)) if other is None else seen(other)
+
+    def meaning(self, kind: str) -> str:
+        """Return what a finding of this kind means, if the frame is not in the language of its text."""
+        return "" if self.language == LANGUAGES[0] else meaning(kind)
+
     @property
     def tab(self) -> str:
         """Name of the tab that this page belongs to."""
@@ -145,7 +158,7 @@ class Frame:
 
     def page(self, template: str, **values: Any) -> str:
         """Render a page from a template that extends ``base.html.j2``; there, `f` is the frame and `t` its texts."""
-        return render(template, f=self, t=self.text, languages=NAMES, policy=POLICY, **values)
+        return render(template, f=self, t=self.text, say=self.say, languages=NAMES, policy=POLICY, **values)
 
 
 def _filled_in(key: str, language: str, values: Mapping[str, object]) -> str:
@@ -279,6 +292,7 @@ _templates = Environment(
 )
 _templates.globals |= {
     "t": lambda key, **values: _filled_in(key, LANGUAGES[0], values),
+    "say": seen,
     "place": Place,
     "window": window,
     "page_of": page_of_message,

@@ -360,7 +360,7 @@ VIEWS: dict[str, tuple[str, Callable[[Site, Frame], dict[str, Any]]]] = {
     "message": ("message.html.j2", _message),
     "health": ("health.html.j2", _health),
     "person": ("person.html.j2", _person),
-    "evals": ("evals_page.html.j2", lambda site, frame: history_contents(site.history)),
+    "evals": ("evals_page.html.j2", lambda site, frame: history_contents(site.history, frame.say)),
     "steward": (
         "profiles.html.j2",
         lambda site, frame: {"rows": profile_rows(site.store, site.tenant), "tenant": site.tenant},

@@ -1,1 +1,1 @@
-"""What the verbs of `ctxsteward steward` do and show: each module is imported when its verb runs."""
+"""The verbs of `ctxsteward steward`; each module is imported when its verb runs."""

@@ -1,11 +1,11 @@
-"""``ctxsteward steward actors``: the file of people, listed and changed, without ever holding a token.
+"""``ctxsteward steward actors``: list and change the file of people, which never holds a token.
 
 A token is 32 random bytes; its public key goes into the file (`ctxsteward.steward.release.actors`). The file is
 rewritten whole, in a new file that takes its place, and checked by the reader that nights use.
 
-Once the file has a reviewer, nobody is added, removed, or given another token unless a reviewer signs that with a token
-of their own. The store checks the signature again (`ctxsteward.store` `people`), so a line that somebody writes into
-the file by hand has no effect. Raises `InputError`, `ActionRefused`.
+Once the file has a reviewer, each addition, removal and change of a token needs a reviewer's signature. The store
+checks it again (`ctxsteward.store` `people`), so a line written by hand has no effect. Raises `InputError`,
+`ActionRefused`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _write_person(path: Path, before: Actors, name: str, roles: Sequence[str], b
 
 
 def _vouched(before: Actors, name: str, actor: Actor | None, by: Voucher | None) -> PersonStatement | None:
-    """What a reviewer signs of this change; None where there is no reviewer yet, so that nobody can be asked."""
+    """Return a reviewer's signed statement of this change, or None if there is no reviewer yet."""
     if not has_reviewer(before):
         return None
     if by is None:

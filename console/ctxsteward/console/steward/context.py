@@ -1,17 +1,18 @@
-"""What each verb of ``ctxsteward steward`` works on: store, tenant, profile, people, settings, checked before writing.
+"""The store, tenant, profile, people and settings of each verb of ``ctxsteward steward``, checked before writing.
 
-The profile is the one named, else the store's only one. Who may approve and operate stands in a YAML file
-(`ctxsteward.steward.release.actors`): the one named, else `CTXSTEWARD_ACTORS`, else ``actors.yaml`` in the folder of a
-``file:`` store. A token comes from an option, from `CTXSTEWARD_TOKEN`, or from standard input; it is never printed.
+The profile is the named one, else the store's only one. The YAML file of people who may approve and operate
+(`ctxsteward.steward.release.actors`) is the named one, else `CTXSTEWARD_ACTORS`, else ``actors.yaml`` in the folder
+of a ``file:`` store. A token comes from an option, from `CTXSTEWARD_TOKEN`, or from standard input; it is never
+printed.
 
-A settings file has the keys of `ctxsteward.steward.settings.NightSettings`. It is the one named, else
-`CTXSTEWARD_SETTINGS`: then every verb judges by the same thresholds as the nights do. An option wins over the file;
-what neither says keeps its default.
+A settings file has the keys of `ctxsteward.steward.settings.NightSettings`. It is the named one, else
+`CTXSTEWARD_SETTINGS`, so that every verb uses the thresholds of the nights. Options override the file, and both
+override the defaults.
 
-The transcripts and the profile of a customer desk that the package ships are found here, too: a first night runs on
-them where the store is new and no source is named.
+The package ships transcripts and a profile of a customer desk; the first night of a new store runs on them if no source
+is named.
 
-Raises `InputError` naming file, line and key, or the option; `InputTooLarge`.
+Raises `InputError` with file, line and key, or the option; `InputTooLarge`.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class StewardContext:
     tenant: str
     profile: str
     actors_path: Path | None
-    """None: nobody is configured."""
+    """None if no people are configured."""
     here: ProcessEnvironment
     thresholds: Mapping[str, Any] = field(default_factory=dict)
     """Out of a settings file, as fields of `NightSettings`; verbs other than `run` take nothing else from it."""
@@ -82,13 +83,13 @@ class StewardContext:
 
     @property
     def head(self) -> int:
-        """Number of the version in force; 0: there is none."""
+        """Number of the version in force, or 0."""
         head = self.versions.head()
         return head.number if head else 0
 
     @property
     def actors(self) -> Actors:
-        """Everybody with a role; nobody where nobody is configured."""
+        """People with a role; empty if none are configured."""
         return NOBODY if self.actors_path is None else Actors.load(self.actors_path)
 
     @property
@@ -115,7 +116,7 @@ class StewardContext:
 
     @property
     def people_for(self) -> Needed:
-        """How many must approve a record, under what is in force."""
+        """Return how many people must approve a record under the version in force."""
         from ctxsteward.steward.release.record_reviews import people_for
 
         head = self.versions.head()
@@ -249,7 +250,7 @@ def read_token(given: str | None) -> str:
 
 
 def read_settings(path: str | None) -> dict[str, Any]:
-    """What a settings file says, checked; nothing without one."""
+    """Return the checked settings of a file, or none without a file."""
     file = path or os.environ.get(SETTINGS_VARIABLE)
     if not file:
         return {}
@@ -286,7 +287,7 @@ def shipped_transcripts() -> str:
 
 
 def with_shipped(profile: str, file: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Settings of a file; of the shipped profile also those that are shipped with it, where the file says nothing."""
+    """Return the settings of a file; for the shipped profile, the shipped settings are the defaults."""
     shipped = read_settings(str(shipped_folder() / "settings.yaml"))
     return {**shipped, **file} if profile == shipped["profile"] else file
 

@@ -1,7 +1,7 @@
 """``ctxsteward steward digest``: a week (ISO 8601, UTC) in sentences.
 
-It begins with what is in force and what waits now, on one screen of 20 lines, and goes on with what was taken out and
-why, what was rejected, and which errors came up in most transcripts.
+The first screen of 20 lines has the lines in force and the requests that wait. Then follow removals with their reasons,
+rejections, and the errors in most transcripts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .versions import texts
 
 MAX_ERRORS = 5
 FIRST_LINES = 4
-"""Lines of a list before the rest is counted, so that what is in force and what waits fill no more than one screen."""
+"""Lines of a list before the rest is only counted, so that the first two lists fit on one screen."""
 _WEEK = re.compile(r"(\d{4})-W(\d{2})")
 _BY_ID = re.compile(r"^(?:night|request) \S+?(?:, |$)")
 """How the reason of a commit begins that names a night or a request by its id."""
@@ -45,7 +45,7 @@ def week_of(text: str | None, today: str) -> date:
 
 
 def digest_document(place: StewardContext, records: LedgerView, monday: date) -> dict[str, Any]:
-    """What happened to a profile in one week, and what waits now."""
+    """The changes of a profile in one week, and the requests that wait now."""
     start = datetime.combine(monday, datetime.min.time(), UTC).timestamp()
     stop = start + timedelta(weeks=1).total_seconds()
     asked = questions(place, records, replays=0).questions

@@ -1,11 +1,11 @@
-"""``ctxsteward steward doctor``: checks everything that a night rests on; says what to do where it is wrong.
+"""``ctxsteward steward doctor``: check everything that a night needs, and say what to do about faults.
 
     ok     fine
     note   worth knowing; nights run
     wrong  nights do not run, or do not do what they should
 
-A check that cannot be made because an earlier one failed is left out. Nothing is changed but the ledger's index on this
-machine, which catches up with the store.
+A check is left out if it needs an earlier one that failed. The only change is that the ledger on this machine catches
+up with the store.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _profile(place: StewardContext) -> Iterator[DoctorCheck]:
 
 
 def _approvals(place: StewardContext) -> Iterator[DoctorCheck]:
-    """Whether people signed what is in force and before, and whether the file of actors is what the store knows."""
+    """Check that people signed the versions, and that the file of actors matches the store."""
     forged = {number: check.problems[0] for number, check in place.versions.approval_checks() if check.problems}
     if forged:
         some = "; ".join(f"version {number}: {why}" for number, why in list(forged.items())[:3])

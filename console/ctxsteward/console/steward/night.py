@@ -1,8 +1,7 @@
-"""``ctxsteward steward run``: settles sources, profile and settings, runs the night, shows progress.
+"""``ctxsteward steward run``: choose sources, profile and settings, run the night, show progress.
 
-Without transcripts named a night goes on with the sources of the last one; before the first one it reads the store's
-own sessions, or, where the store is new, the shipped transcripts (`shipped_transcripts`). A bar on stderr shows the
-stages; there is none where stderr is no terminal.
+Without named transcripts a night reads the sources of the last night. The first night reads the store's own sessions,
+or the shipped transcripts if the store is new (`shipped_transcripts`). If stderr is a terminal, a bar shows the stages.
 
 Raises `InputError`, `StoreError`.
 """
@@ -79,7 +78,7 @@ STAGES = (
 
 @contextmanager
 def night_bar(*, shown: bool) -> Iterator[Callable[[str], object]]:
-    """A progress bar; call what it yields with the name of each boundary that the night passes."""
+    """Show a progress bar, and yield a function to call with the name of each finished stage."""
     if not (shown and sys.stderr.isatty()):
         yield lambda boundary: None
         return
@@ -112,19 +111,19 @@ MAX_COMPARED = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightOptions:
-    """What the command line asks for; None or empty where it says nothing."""
+    """The options of the command line; None or empty if they are not given."""
 
     store: str
     tenant: str
     transcripts: tuple[str, ...] = ()
     profile_name: str | None = None
     profile: Profile | None = None
-    """Made the first version where there is none; else it must be what is in force."""
+    """Profile for the first version; if there is a version, the profile must equal the one in force."""
     who: str | None = None
     """Author of that first version; None for the login name."""
     actors: str | None = None
     file: Mapping[str, Any] = field(default_factory=dict)
-    """Of a settings file."""
+    """Settings from a file."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, uri: str, profile: str, sources: tuple[str, ...]) -> NightSettings:
@@ -161,9 +160,9 @@ class PreparedNight:
 
 @contextmanager
 def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterator[PreparedNight]:
-    """Settle sources, profile and settings; a dry run on a new store has one of its own, thrown away at the end.
+    """Choose sources, profile and settings; a dry run without a store gets a temporary one.
 
-    `here` tells clock and machine; None: those of this process.
+    `here` has clock and machine, by default those of this process.
     """
     need(STEWARD, "steward run")
     dry = bool(asked.options.get("dry_run") or asked.file.get("dry_run"))
@@ -318,6 +317,6 @@ def run(
 
 
 def _given(ctx: click.Context, name: str, file: Mapping[str, Any]) -> str:
-    """An option, where it was given; else what the file says, else its default."""
+    """Return an option if it was given, else the file's value, else the default."""
     given = ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     return str(ctx.params[name] if given else file.get(name, ctx.params[name]))

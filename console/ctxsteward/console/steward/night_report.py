@@ -1,7 +1,7 @@
-"""What ``ctxsteward steward run`` prints of a night: its stages, what is in force and why, what was held back.
+"""The output of ``ctxsteward steward run``: stages, the version in force and its reasons, records that are held.
 
 The JSON document is the `NightReport` with `records` (new and held, each with its spans), `changelog` (the entry of the
-version that came into force, by key and address) and `exit_code`. Text of transcripts is made harmless for a terminal.
+new version, by key and address) and `exit_code`. Text of transcripts is escaped for terminals.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OUTCOMES = {
 
 
 def with_records(report: NightReport, records: LedgerView, before: set[str] | None) -> NightReport:
-    """Add the records after the night, beside the ids that were active before it (None: too many to compare)."""
+    """Add the new and held records; `None` for the ids active before means that there are too many to compare."""
     every = sorted(records, key=lambda record: (record.kind, record.text, record.id))
     active = [record for record in every if record.status == "active"]
     new = [record for record in active if before is not None and record.id not in before][:MAX_LISTED]
@@ -111,7 +111,7 @@ Lines = Iterator[tuple[str, str]]
 
 
 def _changed(report: NightReport) -> Lines:
-    """What the slice gains and loses, each with the spans it rests on."""
+    """Yield the lines that the slice gains and loses, each with its evidence."""
     would = "Changed for everybody" if report.has_landed and not report.dry_run else "Would change for everybody"
     if report.changes:
         yield f"{would}{f', version {report.version}' if report.has_landed and report.version else ''}:", "bold"

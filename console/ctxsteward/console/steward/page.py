@@ -1,7 +1,7 @@
 """The steward's page of one profile, as one HTML file: ``steward status --html``.
 
-It begins with the lines in force and those that wait, each with its evidence, as `steward review` says it; plots come
-last. The same store gives the same bytes.
+It has the lines in force and the records that wait, each with its evidence as in `steward review`, and then plots. The
+same store gives the same bytes.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _plots(
     drifts: Sequence[tuple[int, float, float]],
     records: Sequence[MetaRecommendation],
 ) -> Iterator[tuple[str, Markup]]:
-    """Plots of what there is; a series begins with two nights, or two versions that changed something."""
+    """Return the plots with data: a series needs two nights, or two versions with changes."""
     dates = [night.night for night in nights]
     if nights and nights[-1].stages:
         yields = [Bar(stage, (count,)) for stage, count in nights[-1].stages.items()]

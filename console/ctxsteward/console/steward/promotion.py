@@ -1,12 +1,11 @@
 """``ctxsteward steward propose``, ``promote`` and ``rollback``: changes of a profile by hand.
 
-``propose`` stages and judges a change of the version in force, and puts it before people. The author proves by a token
-who they are, as a reviewer does: nobody reviews a change of their own.
+``propose`` stages and judges a change of the version in force, and asks people to approve it. The author is identified
+by a token, because nobody may review their own change.
 
-``promote`` and ``rollback`` work under the lease of the profile's writers. Nothing is taken on trust: the drift report
-is made again, the frozen cases are replayed again, signatures are checked where the commit is
-(`ctxsteward.steward.release.promotion`). Where a promotion is refused, the result names the `obstacle` by a code and
-says why in words.
+``promote`` and ``rollback`` work under the lease of the profile's writers. The drift report is made again, the frozen
+cases are replayed again, and the commit checks signatures (`ctxsteward.steward.release.promotion`). If a promotion is
+refused, the result has a code (`obstacle`) and a reason.
 
 Raises `InputError`, `Refused`, and what the store raises.
 """
@@ -237,7 +236,7 @@ def rollback(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalOptions:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     file: Profile
     vouched: Sequence[str] = ()
@@ -264,7 +263,7 @@ def author(place: StewardContext, actor: str | None, secret: str | None, *, dry_
 
 
 def proposed(place: StewardContext, asked: ProposalOptions, who: str) -> dict[str, Any]:
-    """Stage the change; the outcome as JSON: what is in the way, or how many people must approve."""
+    """Stage the change, and return the outcome as JSON: the obstacle, or how many people must approve."""
     need(STEWARD, "propose")
     note = " ".join(asked.note.split())
     if len(note) > MAX_NOTE_CHARS:

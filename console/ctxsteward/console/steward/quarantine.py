@@ -1,16 +1,16 @@
-"""``ctxsteward steward quarantine`` and ``forget``: what nights set aside for a person, and what is taken out for good.
+"""``ctxsteward steward quarantine`` and ``forget``: list what nights set aside for people, and erase transcripts.
 
-Set aside are transcripts that nights refused, which are read again to say why; records that fit no schema; and records
-that contradict a rule in force, with the rule.
+Nights set aside transcripts that they refuse, records that the schema refuses, and records that contradict a rule in
+force.
 
-A batch keeps only a reason and an address; the name comes from listing the sources again, and what is wrong from
-reading the transcript again, in a process of its own under the limits of a night. It may quote a few characters,
-redacted.
+A batch keeps only a reason and an address. To find the name of a transcript, its source is listed again; to explain
+the fault, the transcript is read again, in a process of its own under the limits of a night. The explanation may
+quote a few redacted characters.
 
-`forget` is for transcripts outside the store. The keys of their harvest artifacts are destroyed, and their observations
-leave the ledger for good. Records that are no longer active without these observations are erased from every version,
-and so are facts that rest on them. `ctxsteward store forget` is for the store's own sessions, and does all of this as
-well. The transcript itself stays where it was read. Raises `InputError` where nothing was harvested from them.
+`forget` is for transcripts outside the store. It destroys the keys of their harvest artifacts, and removes their
+observations from the ledger for good. Records that are no longer active without them are erased from every version, and
+so are facts that rest on them. `ctxsteward store forget` does the same for the store's own sessions. The transcript
+itself is not deleted. Raises `InputError` if nothing was harvested from them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .context import StewardContext, source_name
 from .records import ProfileOptions, about_a_profile, against_rule, reason_text, records_at, rule_text
 
 READS, GONE, SKIPPED, NOT_READ = "reads", "gone", "left out", "not read again"
-"""What became of a transcript that was refused."""
+"""The present state of a refused transcript."""
 LIMIT_SECONDS, LIMIT_BYTES = 30.0, 1 << 30
 DO: Mapping[str, str] = {
     "too_large": "split it",
@@ -106,7 +106,7 @@ def show(console: Console, document: Mapping[str, Any]) -> None:
 
 
 def refusals(settings: IngestSettings, loaded: LoadedItem) -> tuple[QuarantinedItem, ...]:
-    """What is wrong with an item."""
+    """Return the faults of an item."""
     return tuple(outcome for outcome in ingest(loaded, settings) if isinstance(outcome, QuarantinedItem))
 
 
@@ -133,7 +133,7 @@ def _transcripts(
     limit: int,
     tell: Callable[[str], object],
 ) -> Iterator[dict[str, Any]]:
-    """Each transcript that was refused, with what is wrong with it now and what to do."""
+    """Yield each refused transcript with its present fault and advice."""
     limits = ItemLimits(wall_seconds=LIMIT_SECONDS, cpu_seconds=LIMIT_SECONDS, memory_bytes=LIMIT_BYTES)
     with WorkerPool[tuple[QuarantinedItem, ...]](partial(refusals, IngestSettings()), 1, limits) as workers:
         for at, (item, reason) in enumerate(refused):
@@ -203,7 +203,7 @@ def forget(
 def forget_harvested(
     place: StewardContext, session: str | None, principal: str | None, who: str, why: str
 ) -> dict[str, Any]:
-    """Erase what was harvested from them, and count it."""
+    """Erase what was harvested from the transcripts, and count it."""
     request = ErasureRequest(who, place.here.when, why)
     with records_at(place) as records:
         ids_before = set(records.by_id)
@@ -227,7 +227,7 @@ def forget_harvested(
 
 
 def erasure_text(done: dict[str, Any]) -> str:
-    """What was forgotten, in a line."""
+    """Return a line about what was erased."""
     counts = ", ".join(f"{done[name]:,} {name}" for name in ("observations", "records", "facts"))
     return f"forgot {_whom(done['session'], done['principal'])}: {counts}; delete the transcripts where they lie, too"
 

@@ -1,14 +1,14 @@
-"""What a record that waits is put before people with: its line, evidence, contrast, why it waits, and what to expect.
+"""Questions to people about records that wait: line, evidence, contrast, reason to wait, and expected use.
 
-`ctxsteward steward review`, its page and the digest say the same, in this order; `why` lays any record open. Every
-figure is counted by the ledger: transcripts in which something came up, runs by what was done in them and how they
-ended, sessions that were shown it, tokens of its line. Nothing is estimated, and what nobody counted is not told.
+`ctxsteward steward review`, its page and the digest show these parts in this order; `why` shows them for any record.
+The ledger counts every figure: transcripts with the claim, runs by action and end, sessions that were shown the
+record, tokens of its line. Nothing is estimated.
 
-A record of which a change of the profile is drafted (`ctxsteward.steward.release.drafts`) stands with the patch, the
-line in force and what replayed cases say.
+If a change of the profile is drafted from a record (`ctxsteward.steward.release.drafts`), the question has the patch,
+the line in force and the results of replayed cases.
 
-A record that was rejected is not asked again, unless evidence of another kind than it had then speaks for it, nor is
-what means the same in other words. The reason of the rejection is told with it, and with each record of the same slot.
+A rejected record, and a record that means the same in other words, is asked about again only if it has evidence of a
+new kind. The reason of the rejection is shown with it, and with each record of the same slot.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ NEW_EVIDENCE: Mapping[EvidenceKind, str] = {
     "confirmed": "a tool of your own has said the same",
     "worked": "it was done in runs that succeeded",
 }
-"""What speaks for a record, and is worth a second question."""
+"""Kinds of evidence for a record that are worth a second question."""
 RELATIONS: Mapping[Relation, str] = {
     "supports": "",
     "contradicts": "against it",
@@ -100,7 +100,7 @@ RELATIONS: Mapping[Relation, str] = {
     "recovers": "worked",
     "confirms": "confirms it",
 }
-"""What a span is to its record, for people."""
+"""Words for the relation of a span to its record."""
 FAILED = "in a run that failed"
 TAKEN_BACK = "a rollback took it back; it returns when a person approves it anew"
 
@@ -125,7 +125,7 @@ class ReviewQuestion:
 
     record: MetaRecommendation
     line: str
-    """As it would stand in a prompt."""
+    """The record's line in a prompt."""
     spans: tuple[EvidenceQuote, ...]
     contrast: tuple[str, ...]
     tried: tuple[TriedFix, ...]
@@ -135,11 +135,11 @@ class ReviewQuestion:
     effect: str
     rejected: tuple[EarlierRejection, ...]
     against: Mapping[str, Any] | None
-    """The rule that it gainsays or touches."""
+    """The rule that the record contradicts or touches."""
     change: DraftedChange | None = None
-    """What it would change in persona, policies, rails, surface or slice."""
+    """The change of persona, policies, rails, surface or slice that it would make."""
     replayed: str | None = None
-    """What the cases of the evals say before and after the change; None: they were not replayed."""
+    """Results of the eval cases before and after the change; None if they were not replayed."""
 
     @property
     def is_acceptable(self) -> bool:
@@ -208,7 +208,7 @@ def questions(
 
 
 def draft_of(place: StewardContext, records: LedgerView, record: MetaRecommendation) -> DraftedChange | None:
-    """The change that is drafted of a record; None where there is none."""
+    """Return the change drafted from a record, or None."""
     return _QuestionWriter(place, records).change(record)
 
 
@@ -220,7 +220,7 @@ def count_drafts(place: StewardContext, records: LedgerView) -> int:
 
 
 class _QuestionWriter:
-    """What is the same for all questions."""
+    """Values that all questions share."""
 
     def __init__(self, place: StewardContext, records: LedgerView, replays: int = 0) -> None:
         self._place, self._records, self._replays = place, records, replays
@@ -246,7 +246,7 @@ class _QuestionWriter:
         return (is_asked(record) or self.change(record) is not None) and not self._was_rejected(record)
 
     def change(self, record: MetaRecommendation) -> DraftedChange | None:
-        """What is drafted of a record, which has not been made a change already."""
+        """Return the drafted change of a record that has not been staged yet."""
         if record.id in self._made or self.is_out(record):
             return None
         basis = self._records.ledger.basis(record.id) if "fails_more" in record.reasons else None
@@ -264,7 +264,7 @@ class _QuestionWriter:
         return bool(said) and means_the_same(record.text, said)
 
     def _replay(self, change: DraftedChange) -> str | None:
-        """What drift and replayed cases say of a change."""
+        """Return drift and replayed cases of a change."""
         if change.block == "meta" or not self._replays:
             return None
         self._replays -= 1
@@ -322,7 +322,7 @@ class _QuestionWriter:
         return [kind for kind in basis.kinds if kind in NEW_EVIDENCE and kind not in rejection.stood_on]
 
     def _contrast(self, record: MetaRecommendation, tried: Sequence[TriedFix]) -> Iterator[str]:
-        """What was done otherwise and how that ended; or who says the opposite."""
+        """Return other actions and their ends, or the opposite claims."""
         own_first = sorted(tried, key=lambda each: each.action != record.action)
         for each in own_first[:SHOWN_TRIED] if len(tried) > 1 else ():
             what = "this" if each.action == record.action else f"“{each.action}”"
@@ -335,7 +335,7 @@ class _QuestionWriter:
                 yield f"Against it {count(other.support.principals, 'person says', 'people say')}: “{other.text}”"
 
     def _effect(self, record: MetaRecommendation, basis: RecordBasis | None) -> Iterator[str]:
-        """What to expect of a record in prompts, by what was counted so far."""
+        """Return the expected use of a record in prompts, by the counts so far."""
         if basis is not None:
             first, last = ((moment or "")[:10] for moment in (record.support.first, record.support.last))
             dates = "" if not first else f", on {first}" if first == last else f", from {first} to {last}"
@@ -367,7 +367,7 @@ class _QuestionWriter:
 
 
 def _ends(done: TriedFix) -> str:
-    """How the runs ended that did what a record says."""
+    """Return the ends of the runs that did what a record says."""
     ended_runs = done.succeeded + done.failed
     untold = f"; of {done.untold:,} more nobody says how they ended" if ended_runs and done.untold else ""
     if ended_runs == 1:
@@ -407,7 +407,7 @@ def question_lines(question: ReviewQuestion, *, every_span: bool = False) -> Ite
 
 
 def _first_of_each(spans: Sequence[EvidenceQuote]) -> list[EvidenceQuote]:
-    """A few spans in their order, of as many relations as there are: what went wrong, and what put it right."""
+    """Choose a few spans, in order, of as many relations as possible, such as a failure and its fix."""
     first = {span.evidence.relation: at for at, span in reversed(list(enumerate(spans)))}
     chosen = sorted(first.values())
     chosen += [at for at in range(len(spans)) if at not in chosen]
@@ -442,7 +442,7 @@ def show_questions(console: Console, asked: Collection[ReviewQuestion]) -> None:
 
 
 def version_showing(place: StewardContext, record: MetaRecommendation) -> int | None:
-    """The version in force, where this record stands in it."""
+    """Return the version in force if this record is in it."""
     head = place.versions.head()
     if head is None or record.id not in {line.id for line in head.profile.meta}:
         return None

@@ -1,10 +1,10 @@
-"""Records of a profile's ledger, for the steward's verbs: as the last night saw them, found by id, their spans quoted.
+"""Records of a profile's ledger for the steward's verbs: as of the last night, found by id, with quoted evidence.
 
-Also the options that verbs share, and what a shell completes after them: completions read the store, and where that
-fails there is nothing to complete.
+This module also has the options that verbs share and their shell completions, which read the store and are empty if
+that fails.
 
-A ledger that is behind the store, or was never made on this machine, catches up when it is opened. Raises `InputError`
-for an id that no record has.
+A ledger that is behind the store, or missing on this machine, catches up when it is opened. Raises `InputError` for an
+unknown id.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ REASONS: Mapping[str, str] = {
     "gainsays_rule": "it contradicts a rule",
     "beside_locked": "this profile has locked lines; a person says whether it goes against one of them",
 }
-"""What the codes of a record mean."""
+"""Texts for the codes of a record."""
 
 
 class LedgerView:
@@ -126,7 +126,7 @@ def span_document(quote: EvidenceQuote) -> dict[str, Any]:
 
 
 def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str, Any] | None:
-    """The rule in force that a record plainly contradicts; None: none was found."""
+    """Return a rule in force that a record plainly contradicts, or None."""
     head = place.versions.head()
     rule = against(rules_of(head.profile if head else None), record.text)
     if rule is None:
@@ -135,13 +135,13 @@ def against_rule(place: StewardContext, record: MetaRecommendation) -> dict[str,
 
 
 def rule_text(rule: Mapping[str, Any]) -> str:
-    """What `against_rule` gave, in words."""
+    """Describe the result of `against_rule`."""
     locked = ", which is locked" if rule["locked"] else ""
     return f"it contradicts {rule['rule']}{locked}: {rule['says']}"
 
 
 def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], bool]:
-    """Whether a record would stand in the slice, had no rollback taken it back."""
+    """Whether only a rollback keeps a record out of the slice."""
     taken = taken_back(place.store, place.versions, place.head)
 
     def out(record: MetaRecommendation) -> bool:
@@ -154,7 +154,7 @@ def taken_back_from(place: StewardContext) -> Callable[[MetaRecommendation], boo
 
 
 def reason_text(record: MetaRecommendation) -> str:
-    """Why a record has its status, in words; of a rejection whoever said it, and their reason."""
+    """Say why a record has its status; for a rejection, the reviewer and their reason."""
     text = "; ".join(REASONS.get(code, code.replace("_", " ")) for code in record.reasons)
     if record.review is None or record.review.state != "rejected":
         return text
@@ -183,7 +183,7 @@ Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 class ProfileOptions(NamedTuple):
-    """Which profile of which store a verb is about, as the command line says it."""
+    """The store and profile that the command line names."""
 
     store: str = DEFAULT_STORE
     tenant: str = "default"

@@ -1,8 +1,8 @@
-"""``ctxsteward steward review``: what waits for people, and their answers.
+"""``ctxsteward steward review``: requests and records that wait for people, and their answers.
 
-What waits are requests (whole challengers) and records (`questions`). On a terminal they are asked one after the other,
-and a key answers; the same decisions have options. Raises `ActionRefused` (an `InputError`) where somebody may not
-answer, or there is nothing to answer any more.
+Requests are about whole challengers, records about single lines (`questions`). On a terminal, each is asked in turn,
+and a key answers it; options make the same decisions. Raises `ActionRefused` (an `InputError`) if a person may not
+answer, or the question is closed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def waiting(place: StewardContext, *, every: bool = False) -> QuestionList:
 
 
 def waiting_document(place: StewardContext, waits: QuestionList) -> dict[str, Any]:
-    """What waits, and who reviews, as JSON."""
+    """Open questions and reviewers as JSON."""
     return {
         "requests": [_request(each) for each in waits.requests],
         "approved": [_request(each) for each in waits.approved],
@@ -63,7 +63,7 @@ Decision = Literal["approve", "accept", "reject", "edit"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewerAnswer:
-    """What a reviewer decides of a request or a record, and by which token."""
+    """A reviewer's decision about a request or a record, with their token."""
 
     id: str
     decision: Decision
@@ -74,11 +74,11 @@ class ReviewerAnswer:
     text: str | None = None
     """Other words."""
     seen: str | None = None
-    """The words that they were shown; None: not known."""
+    """The words that the reviewer saw; None if unknown."""
 
 
 def answer(place: StewardContext, given: ReviewerAnswer) -> dict[str, Any]:
-    """Approve or reject a request; approve, reject or edit a record, or accept what is drafted of it."""
+    """Approve or reject a request; approve, reject or edit a record, or accept its drafted change."""
     words = " ".join(given.note.split())
     request = find_request(place, given.id)
     when = place.here.when
@@ -148,7 +148,7 @@ DONE = {"approve": "approved", "accept": "accepted the draft of", "reject": "rej
 
 
 def answer_text(answered: Mapping[str, Any]) -> str:
-    """An answer in a line, with what comes next."""
+    """Return a line about an answer and the next step."""
     kind = "record" if answered["kind"] == "draft" else answered["kind"]
     line = f"{answered['who']} {DONE[answered['verdict']]} {kind} {answered['id']}: "
     if answered["verdict"] == "reject":
@@ -184,7 +184,7 @@ def show_waiting(console: Console, waits: QuestionList) -> None:
 
 
 def show_rest(console: Console, asked: QuestionList) -> None:
-    """What is not shown."""
+    """Describe the questions that are not shown."""
     if asked.held > len(asked.questions):
         console.print(f"{asked.held:,} records are held back; --all lists them")
 
@@ -199,7 +199,7 @@ def _request_lines(request: ApprovalRequest) -> Iterator[str]:
 
 
 def show_one(console: Console, place: StewardContext, id: str, *, as_json: bool) -> None:
-    """A request with what it changes, or a record with its spans."""
+    """Show a request with its changes, or a record with its evidence."""
     request = find_request(place, id)
     if request is not None:
         _show_request(console, place, request, as_json=as_json)
@@ -215,7 +215,7 @@ def show_one(console: Console, place: StewardContext, id: str, *, as_json: bool)
 
 
 def find_request(place: StewardContext, id: str) -> ApprovalRequest | None:
-    """The request with this id, or whose id begins so; None where there is none."""
+    """Return the request with this id or beginning of an id, or None."""
     near = [request for request in place.requests() if id and request.id.startswith(id)]
     if len(near) > 1:
         raise InputError(f"{id!r}: {len(near)} requests begin so; give more digits")
@@ -259,7 +259,7 @@ def _request(request: ApprovalRequest) -> dict[str, Any]:
 
 
 def check_people(place: StewardContext) -> None:
-    """Refuse an answer where nobody is configured to give one."""
+    """Refuse an answer if no reviewers are configured."""
     if place.actors_path is None:
         raise InputError(
             "nobody is configured to review; make a file with `ctxsteward steward actors --add NAME --role reviewer`"
@@ -320,7 +320,7 @@ class ReviewWalk:
                     self._say(str(error), "yellow")
 
     def _given(self, item: ApprovalRequest | ReviewQuestion, decision: Decision) -> ReviewerAnswer | None:
-        """The answer that a key begins; None: it was not finished."""
+        """Return the answer that a key begins, or None if it was not finished."""
         note, text, seen, id = (
             "",
             None,
@@ -359,7 +359,7 @@ class ReviewWalk:
 
 
 def _other_words(text: str) -> str | None:
-    """Words that a person writes in an editor, or on a line where none is set; None: they left them as they were."""
+    """Return words from an editor, or from a line if no editor is set; None if they are unchanged."""
     if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
         written = click.edit(f"{text}\n") or ""
     else:
@@ -369,7 +369,7 @@ def _other_words(text: str) -> str | None:
 
 
 def _decision(ctx: click.Context, id: str | None, given: Mapping[Decision, str | None]) -> tuple[Decision, str] | None:
-    """What was decided of what, as the options say it; None: nothing was."""
+    """Return the decision that the options name and its subject, or None."""
     decided = {decision: named for decision, named in given.items() if named is not None}
     if len(decided) > 1:
         raise click.UsageError(f"--{' and --'.join(decided)}: one decision at a time", ctx)

@@ -1,7 +1,7 @@
 """Changes of the version in force between nights, under the lease of the profile's writers.
 
-A rejected record leaves it at once, where that needs no further person; while a night holds the lease, the night after
-it does what is left. A change is staged for people to approve, and an approved one is committed: both are judged anew.
+A rejected record is removed at once if that needs no other person; while a night holds the lease, the next night
+removes it. A change is staged for approval, and an approved change is committed; both are judged again.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def judged(place: StewardContext, challenger: ProfileDocument, parent: int) -> t
 
 
 def effect_of(place: StewardContext, profile: ProfileDocument, change: DraftedChange) -> str:
-    """What drift and replayed cases say of a drafted entry, in a line."""
+    """Return a line about drift and replayed cases of a drafted entry."""
     drift, gate = judged(place, of_entry(profile, change.block, change.entry).document, place.head)
     moved = (
         f"{each.guard.replace('_', ' ')} {each.champion:.2f} → {each.challenger:.2f}"
@@ -119,7 +119,7 @@ def effect_of(place: StewardContext, profile: ProfileDocument, change: DraftedCh
 def request_promoted(
     place: StewardContext, request: ApprovalRequest, who: str, share: float | None, lease: Lease
 ) -> dict[str, Any]:
-    """Commit what a request is about; the outcome as JSON."""
+    """Commit the challenger of a request, and return the outcome as JSON."""
     when = place.here.when
     challenger = place.approvals.challenger(request)
     champion = place.versions.at(request.parent).profile if request.parent else None
@@ -192,10 +192,10 @@ def staged(place: StewardContext, proposal: Proposal, head: Version, who: str, w
 def accept_draft(
     place: StewardContext, record: str, change: DraftedChange, who: str, secret: str, note: str
 ) -> dict[str, Any]:
-    """Stage a drafted change of the record with this id, and approve it; the outcome as JSON.
+    """Stage and approve the drafted change of a record, and return the outcome as JSON.
 
-    It is staged in the steward's name, on top of drafts that were accepted and wait. It comes into force at once where
-    nobody else must approve and whoever accepts it is an operator, too.
+    It is staged in the steward's name, on top of accepted drafts that wait. It comes into force at once if nobody else
+    must approve it, and the person who accepts it is also an operator.
     """
     author, head, when = place.settings().who, place.versions.newest(), place.here.when
     document: ProfileDocument = head.profile

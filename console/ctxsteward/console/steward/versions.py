@@ -1,6 +1,6 @@
 """Versions of a profile: ``ctxsteward steward show``, ``log`` and ``drift``.
 
-A comparison is of two versions, or of a challenger with what is in force: the drift report, what differs, the patch.
+A comparison of two versions, or of a challenger with the version in force, has drift report, differences and patch.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def compare_newest(place: StewardContext) -> VersionComparison:
 
 
 def changes(old: ProfileDocument | None, new: ProfileDocument) -> Iterator[str]:
-    """What differs, a line each: ``- ``, ``+ `` or ``~ ``, key, text."""
+    """Yield a line for each difference: ``- ``, ``+ `` or ``~ ``, key, text."""
     before, after = texts(old), texts(new)
     for key, text in before.items():
         if key not in after:
@@ -150,7 +150,7 @@ def texts(document: ProfileDocument | None) -> dict[str, str]:
 
 
 def _entry_text(entry: ProfileEntry) -> str:
-    """The text with whatever else is set, so that any change of it is a line."""
+    """Return the text and other fields of an entry, so that a change of any of them gives a line."""
     fields = {name: getattr(entry, name) for name in ("modality", "polarity", "value", "unit")}
     fields["locked"] = "yes" if entry.locked else None
     more = ", ".join(f"{name} {value}" for name, value in fields.items() if value is not None)

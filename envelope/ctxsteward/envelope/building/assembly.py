@@ -90,12 +90,13 @@ def sections_of(
     """Return the sections with their tokens and digests; raise `WindowExceeded`."""
     basis = head, scale.calibration
     sections = dict(cached(session.cache, "head sections", basis, partial(_head_sections, head, scale)))
+    tokens = scale.provider_tokens(dynamic.tokens)
     sections["dynamic"] = Section(
         name="dynamic",
         source=dynamic,
-        budget_tokens=scale.stated.dynamic_tokens,
+        budget_tokens=scale.stated.limit_of(tokens),
         epoch=session.state.compactions,
-        tokens=scale.provider_tokens(dynamic.tokens),
+        tokens=tokens,
         content=dynamic.digest(),
     )
     prompt_tokens = head.tokens + sections["dynamic"].tokens + REPLY_PRIMING_TOKENS

@@ -121,7 +121,7 @@ class Decider:
         said: what stands in the way has not left.
         """
         state, tokens = window.state, window.section_tokens
-        if guard_tokens is None or not 0 < guard_tokens < min(tokens, self.budgets.dynamic_tokens):
+        if guard_tokens is None or not 0 < guard_tokens < min(tokens, self.budgets.most_tokens):
             return None
         least = tokens * MIN_PROGRESS_FRACTION
         fragments = zip(state.groups, window.layout.strip.fragments, strict=True)
@@ -271,7 +271,7 @@ class Decider:
     def _keep(self, session: Session, window: Window, recalled: RecallSelected, progress: BuildProgress) -> bool:
         """Leave what was recalled as it is, or write what is left of it; whether that is less."""
         state = session.state
-        if window.context_tokens and window.section_tokens > self.budgets.dynamic_tokens:
+        if window.context_tokens and window.section_tokens > self.budgets.limit_of(window.section_tokens):
             least = self._least(session, recalled)
             shows_others = recalled.facts or recalled.earlier
             if least.refs == recalled.refs and least.excerpts == recalled.excerpts and not shows_others:
@@ -310,7 +310,7 @@ class Decider:
         """Messages for this user turn, in what room the history leaves; None: there is nothing to recall."""
         state = session.state
         history_tokens = max(self.budgets.history_tokens, window.history_tokens + window.calls_tokens)
-        room = self.budgets.dynamic_tokens - history_tokens
+        room = self.budgets.limit_of(history_tokens) - history_tokens
         if (self.memory or session.memory) is None or session.earlier_sessions is None:
             return self._messages(selector, session, state, room) or (None, ())
         lines, tokens, earlier_findings = self._earlier(session, state, session.earlier_sessions(), room)

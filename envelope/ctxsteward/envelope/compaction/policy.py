@@ -21,6 +21,7 @@ from ..layout.fragments import Fragment, RenderOptions, group_fragment
 from ..tokens.budgets import MIN_PROGRESS_FRACTION, Budgets
 from ..tokens.models import Prices
 from ..tokens.tokenizer import MESSAGE_TOKENS, Counter
+from .regret import affordable
 
 POLICY = "deep-oldest-first/1"
 TURNS = 3
@@ -173,7 +174,7 @@ class Window:
 
         Recalled messages do not count: they go before anything is compacted for them.
         """
-        budget = self.budgets.dynamic_tokens
+        budget = self.budgets.limit_of(self.section_tokens)
         if self.history_tokens <= budget:
             return False
         must = self.must_tokens + self.notes_tokens
@@ -292,9 +293,10 @@ def due(window: Window) -> bool:
         least = 1 - MIN_PROGRESS_FRACTION if window.forced else 0.0
         if window.refused_at * least < window.section_tokens < window.refused_at * (1 + MIN_PROGRESS_FRACTION):
             return False
-    return window.movable_tokens + window.bullets_tokens >= window.section_tokens * MIN_PROGRESS_FRACTION or (
-        window.over and (window.movable_tokens > 0 or window.forced)
-    )
+    makes_progress = window.movable_tokens + window.bullets_tokens >= window.section_tokens * MIN_PROGRESS_FRACTION
+    if not (makes_progress or (window.over and (window.movable_tokens > 0 or window.forced))):
+        return False
+    return affordable(window, paced(window)) is not None
 
 
 # -- what ---------------------------------------------------------------------------------------------------------
@@ -362,6 +364,12 @@ def paced(window: Window) -> Budgets:
     return window.budgets.leaving(further * sum(answered) // len(answered) + max(turns))
 
 
+def within(window: Window) -> Budgets:
+    """Return the budgets that the default policy compacts by: paced, and as deep as the session can afford."""
+    budgets = paced(window)
+    return affordable(window, budgets) or budgets
+
+
 Within = Callable[[Window], Budgets]
 """The budgets that a compaction is made by, in place of the builder's."""
 
@@ -373,7 +381,7 @@ class Policy:
     name: str = POLICY
     due: Due = due
     choose: Choose = choose
-    within: Within = paced
+    within: Within = within
     shortens_old_replies: bool = True
     """Whether replies before the newest are shown as beginning and end from now on."""
 

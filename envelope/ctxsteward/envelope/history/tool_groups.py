@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
@@ -68,6 +69,15 @@ class LogEntry:
     @property
     def ref(self) -> str:
         return f"§{self.ordinal}"
+
+    @property
+    def unix_seconds(self) -> float | None:
+        """When the message was written; None where that is not known."""
+        try:
+            moment = datetime.fromisoformat(self.event.ts or "")
+        except ValueError:  # an application may write times in any form
+            return None
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
     @property
     def message(self) -> Message:

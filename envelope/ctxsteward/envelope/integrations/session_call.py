@@ -174,6 +174,7 @@ _WRITTEN = (
     ("prompt_tokens_details", "cache_write_tokens"),
     ("input_tokens_details", "cache_write_tokens"),
     ("cache_write_tokens",),
+    ("cacheWriteInputTokens",),
 )
 _CACHED = (
     ("prompt_tokens_details", "cached_tokens"),
@@ -182,6 +183,7 @@ _CACHED = (
     ("cache_read_tokens",),
     ("cached_content_token_count",),
     ("cachedContentTokenCount",),
+    ("cacheReadInputTokens",),
 )
 
 __all__ = ["NO_COST", "PromptCost", "SessionCall", "cached_tokens_of"]

@@ -7,14 +7,16 @@ whenever what was recalled changes. Gemini caches without being told.
 The longer lifetime is chosen where users come back after the shorter one has run out and before the longer one has: the
 median time between the user messages of the window, if they have times.
 
-Sources: openai 3.57 (`prompt_cache_key`; `prompt_cache_breakpoint`: ttl 30m or 12h), anthropic 2.13 (`cache_control`:
-ttl 5m or 1h), and the providers' pages that `models.toml` names.
+After a compaction the next request waits until the provider has read the shorter prompt anew. A caller that is idle
+then may send the prompt beforehand: it is written once, and the user's request reads it.
+
+Sources: openai 3.57 (`prompt_cache_key`, `prompt_cache_options`; `prompt_cache_breakpoint`: ttl 30m or 12h), anthropic
+2.13 (`cache_control`: ttl 5m or 1h), and the providers' pages that `models.toml` names.
 """
 
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -38,6 +40,8 @@ class CachePlan(NamedTuple):
     """OpenAI sends requests with one key to one cache, and is told where prefixes end; empty: it is told neither."""
     is_long: bool = False
     """Whether prefixes stay for the longer lifetime that the provider sells."""
+    is_prewarm: bool = False
+    """Whether the request only fills the cache and gets no reply: OpenAI's Responses, for models that have a key."""
 
     @property
     def mark(self) -> Wire:
@@ -65,14 +69,6 @@ def gap_seconds(dynamic: DynamicLayout) -> float:
     """Return the median time between the newest user messages of the window; 0 where too few have times."""
     steps = [step for fragment in dynamic.strip.fragments[: dynamic.stop] for step in fragment.steps]
     entries = [step.entry for step in steps if isinstance(step, MessageStep) and step.entry.message.role == "user"]
-    times = [time for entry in entries[-NEWEST:] if (time := _unix_seconds(entry.event.ts)) is not None]
+    times = [time for entry in entries[-NEWEST:] if (time := entry.unix_seconds) is not None]
     gaps = [abs(after - before) for before, after in pairwise(times)]
     return median(gaps) if len(gaps) >= MIN_GAPS else 0.0
-
-
-def _unix_seconds(ts: str | None) -> float | None:
-    try:
-        moment = datetime.fromisoformat(ts or "")
-    except ValueError:  # an application may write times in any form
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

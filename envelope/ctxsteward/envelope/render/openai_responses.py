@@ -40,6 +40,8 @@ def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     if cache is not None and cache.key:
         ends = prompt.dynamic.repeated(NAME, items_of)
         request |= with_breakpoints("input", request["input"], ends, cache, "input_text")
+        if cache.is_prewarm:  # explicit: the end of this request is not where the next one goes on
+            request["prompt_cache_options"] = {"mode": "explicit", "prewarm": True}
     if head:
         request["instructions"] = "\n\n".join(head)
     if prompt.head.tools:

@@ -28,12 +28,15 @@ FORMATS: dict[str, ProviderFormat] = {
 
 
 def render(prompt: PromptLayout, provider: str, *, cache: CachePlan | None = None) -> Wire:
-    """Return the request's arguments for this provider; raise `InputError` for an unknown provider.
+    """Return the request's arguments for this provider; raise `InputError` if it is unknown, or cannot be prewarmed.
 
     Without a plan the request says nothing to the provider's cache.
     """
     if provider not in FORMATS:
         raise InputError(f"unknown provider {provider!r}; one of: {', '.join(FORMATS)}")
+    if cache is not None and cache.is_prewarm and not (provider == openai_responses.NAME and cache.key):
+        hint = f"render {openai_responses.NAME!r} of an envelope for GPT-5.6 or later"
+        raise InputError(f"{provider} has no request that only fills the prompt cache; {hint}, or send nothing")
     return FORMATS[provider].render(prompt, cache)
 
 

@@ -67,6 +67,9 @@ BULLETS_FLOOR_FRACTION = 0.8
 LEAST_CUT_FRACTION = 0.08
 """Of the history's share, what a compaction takes at least below its trigger."""
 
+REGRET_FRACTION = 0.018
+"""Of a session's bill so far, what its first compaction may cost at once: the session may end with that call."""
+
 LIVE_FLOOR_FRACTION = 0.15
 """Of `bullets_tokens`, the same within a tool loop: results leave there, and their references lead back to them."""
 
@@ -133,6 +136,8 @@ class Budgets(BaseModel):
     """A longer tool result is excerpted on first sight; None: min(1000, dynamic / 4)."""
     facts_fraction: float = 0.5
     """Part of recall's room that lines of earlier sessions may take; messages take the rest."""
+    waiting_tokens: int | None = None
+    """Dynamic may take so many tokens while a compaction would cost more than it has earned; None: `dynamic_tokens`."""
 
     def __init__(self, *given: object, **values: Any) -> None:
         if given:
@@ -166,6 +171,9 @@ class Budgets(BaseModel):
             raise InvalidBudget("facts_fraction", self.facts_fraction, "at least 0 and at most 1")
         if self.compact_to_fraction >= self.compact_at_fraction:
             raise InvalidBudget("compact_to_fraction", self.compact_to_fraction, "less than `compact_at_fraction`")
+        if self.waiting_tokens is not None and self.waiting_tokens < self.dynamic_tokens:
+            least = f"at least `dynamic_tokens` ({self.dynamic_tokens}), or None"
+            raise InvalidBudget("waiting_tokens", self.waiting_tokens, least)
         if self.arrival_cap_tokens is not None and self.arrival_cap_tokens < 16:
             raise InvalidBudget("arrival_cap_tokens", self.arrival_cap_tokens, "at least 16 tokens, or None")
 
@@ -194,9 +202,14 @@ class Budgets(BaseModel):
     def default(cls, usable_tokens: int | None) -> Budgets:
         """Return what a builder takes if the caller names no budgets: as `for_model`, with at most 8,000 of dynamic.
 
-        `usable_tokens` is what the model's window leaves beside the reply; None: no limit.
+        Where a compaction would cost more than it has earned, dynamic may take what `for_model` has for it.
+        `usable_tokens` is what the model's window leaves beside the reply; None: not known, and nothing waits.
         """
-        return cls() if usable_tokens is None else cls._for_usable(usable_tokens).limited(DEFAULT_DYNAMIC_TOKENS)
+        if usable_tokens is None:
+            return cls()
+        budgets = cls._for_usable(usable_tokens)
+        waiting_tokens = budgets.dynamic_tokens
+        return budgets.limited(DEFAULT_DYNAMIC_TOKENS)._with({"waiting_tokens": waiting_tokens})
 
     @classmethod
     def chat(cls, model: str | None = None) -> Budgets:
@@ -255,13 +268,16 @@ class Budgets(BaseModel):
         values = {field: max(1, round(value * factor)) for field, value in tokens.items() if value is not None}
         # Rounded up it would be a token over once it is counted as the provider counts.
         values["dynamic_tokens"] = max(1, int(self.dynamic_tokens * factor))
+        if self.waiting_tokens is not None:
+            values["waiting_tokens"] = max(1, int(self.waiting_tokens * factor))
         return self._with({**values, "arrival_cap_tokens": self.cap_tokens})
 
     def limited(self, dynamic_tokens: int) -> Budgets:
         """The same budgets with at most so much for dynamic."""
-        if self.dynamic_tokens <= dynamic_tokens:
+        if self.most_tokens <= dynamic_tokens:
             return self
-        return self._with({"dynamic_tokens": dynamic_tokens})
+        values = {"dynamic_tokens": min(self.dynamic_tokens, dynamic_tokens)}
+        return self._with(values if self.waiting_tokens is None else {**values, "waiting_tokens": dynamic_tokens})
 
     def beside(self, observations_tokens: int) -> Budgets:
         """Budgets of the rest of dynamic beside an earlier version's observation log; the arrival cap stays."""
@@ -277,6 +293,13 @@ class Budgets(BaseModel):
         fraction = min(self.compact_at_fraction - LEAST_CUT_FRACTION, rest)
         if "compact_to_fraction" in self.model_fields_set or fraction <= self.compact_to_fraction:
             return self
+        return self._with({"compact_to_fraction": fraction})
+
+    def reaching(self, tokens: int) -> Budgets:
+        """Return budgets with which a compaction leaves so many tokens, with bullets that borrow of recall's share."""
+        alone = tokens / (1 + OWN_BULLETS_FRACTION)
+        target = max(alone, tokens - _share(self.recall_tokens, BULLETS_FRACTION))
+        fraction = min(self.compact_to_fraction, target / max(1, self.history_tokens))
         return self._with({"compact_to_fraction": fraction})
 
     def without_recall(self) -> Budgets:
@@ -302,6 +325,15 @@ class Budgets(BaseModel):
     def _with(self, values: dict[str, Any]) -> Budgets:
         """Other values; what counts as set by the caller stays as it is."""
         return type(self).model_construct(_fields_set=set(self.model_fields_set), **{**self.model_dump(), **values})
+
+    @property
+    def most_tokens(self) -> int:
+        """The most that dynamic may take while a compaction waits."""
+        return max(self.dynamic_tokens, self.waiting_tokens or 0)
+
+    def limit_of(self, tokens: int) -> int:
+        """The budget that a dynamic section of so many tokens is held to: beyond its own it waits."""
+        return self.dynamic_tokens if tokens <= self.dynamic_tokens else self.most_tokens
 
     @property
     def history_tokens(self) -> int:
@@ -418,10 +450,11 @@ def budgets_within(target: BuildTarget, budgets: Budgets) -> tuple[Budgets, tupl
         return budgets, ()
     head = sum(getattr(budgets, f"{name}_tokens") for name in HEAD_SECTIONS) + (budgets.tools_tokens or 0)
     room = dynamic_room(target, head)
-    if room is None or not 0 < room < budgets.dynamic_tokens:  # with no room at all, the build says so
+    if room is None or room <= 0:  # with no room at all, the build says so
         return budgets, ()
     within = budgets.limited(room)
-    return within, (limited_notice(target, within, budgets),)
+    is_less = within.dynamic_tokens < budgets.dynamic_tokens
+    return within, (limited_notice(target, within, budgets),) if is_less else ()
 
 
 def dynamic_room(target: BuildTarget, head_tokens: int) -> int | None:
@@ -511,7 +544,7 @@ class Scale:
 
     def limited(self, dynamic_tokens: int | None) -> Scale:
         """With at most so much for dynamic; the same where that is no limit (None) or leaves nothing."""
-        if dynamic_tokens is None or not 0 < dynamic_tokens < self.stated.dynamic_tokens:
+        if dynamic_tokens is None or not 0 < dynamic_tokens < self.stated.most_tokens:
             return self
         return replace(self, stated=self.stated.limited(dynamic_tokens))
 

@@ -69,8 +69,8 @@ class Story:
 class Teller:
     """Make a story, or single visits of it, from a draw."""
 
-    def __init__(self, draw: Draw, purpose: str = "story") -> None:
-        self.draw, self.random, self.talk = draw, draw.random(purpose), SmallTalk.of(draw)
+    def __init__(self, draw: Draw) -> None:
+        self.draw, self.random, self.talk = draw, draw.random("story"), SmallTalk.of(draw)
         self._figures = iter(self.random.sample(range(10_013, 99_989), 400))
         self.texts = {kind: draw.texts("governance", kind) for kind in table("governance")}
         syllables = self.texts["syllables"]

@@ -19,7 +19,6 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from random import Random
 
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Session
 from ctxsteward.envelope.layout.fragments import DerivedText, ToolResults
@@ -271,14 +270,14 @@ AttackedConversation = tuple[Scenario, list[Attack]]
 """A conversation with its asks, and the attacks in it."""
 
 
-def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None = None) -> AttackedConversation:
-    """Compose the conversation with `say` applied to each attack; `attacks` replaces our own attacks."""
+def composed(draw: Draw, nonce: str, say: Say) -> AttackedConversation:
+    """Compose the conversation with `say` applied to each attack."""
     talk, rng = SmallTalk.of(draw), draw.random("injection")
     messages: list[Wire] = []
     marked: list[Attack] = []
     asks: list[Ask] = []
     remembered: list[tuple[str, str]] = []
-    attacks = attacks or _attacks(draw, nonce)
+    attacks = _attacks(draw, nonce)
     carriers, things = deck(rng, list(CARRIERS)), deck(rng, list(draw.texts("attacks", "things")))
     for turn in range(draw.turns):
         if turn % CANARY_EVERY == 1:
@@ -299,7 +298,11 @@ def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None 
                 assistant(talk.assistant()),
             ]
         if turn % 9 == 8 and remembered:
-            asks.append(_ask(rng, draw, rng.choice(remembered), len(messages)))
+            thing, value = rng.choice(remembered)
+            question = rng.choice(draw.texts("attacks", "questions")).format(thing=thing)
+            asks.append(
+                Ask(metric="canaries_kept", after=len(messages), question=question, wants=(value,), kind="canary")
+            )
     scenario = Scenario(
         draw=draw,
         messages=tuple(messages),
@@ -309,11 +312,6 @@ def composed(draw: Draw, nonce: str, say: Say, attacks: Iterator[Attack] | None 
         tags={"attacks": ", ".join(sorted({attack.kind for attack in marked}))},
     )
     return scenario, marked
-
-
-def _ask(rng: Random, draw: Draw, remembered: tuple[str, str], after: int) -> Ask:
-    question = rng.choice(draw.texts("attacks", "questions")).format(thing=remembered[0])
-    return Ask(metric="canaries_kept", after=after, question=question, wants=(remembered[1],), kind="canary")
 
 
 def _attacks(draw: Draw, nonce: str) -> Iterator[Attack]:

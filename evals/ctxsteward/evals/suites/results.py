@@ -37,7 +37,6 @@ from .kit.model_judges import judging_of
 from .kit.suite import (
     LONG_TURNS,
     MISSES_KEPT,
-    CpuSeconds,
     Draw,
     EvalSuite,
     Metric,
@@ -78,16 +77,10 @@ def play_one(draw: Draw, setup: Setup) -> ScenarioResult:
     return play_made(lambda: suite.make(draw), suite.scores, suite.metrics, setup)
 
 
-def play_made(
-    make: Callable[[], Scenario],
-    play: Play,
-    metrics: Iterable[Metric],
-    setup: Setup,
-    cpu_seconds: CpuSeconds = time.process_time,
-) -> ScenarioResult:
+def play_made(make: Callable[[], Scenario], play: Play, metrics: Iterable[Metric], setup: Setup) -> ScenarioResult:
     """Play the scenario that `make` returns; add up its scores."""
-    started = cpu_seconds()
-    scenario, stage, error = make(), PlayCounts(cpu_seconds=cpu_seconds), None
+    started = time.process_time()
+    scenario, stage, error = make(), PlayCounts(), None
     by_name = {metric.name: metric for metric in metrics}
     tallies = {name: ScoreTally() for name in by_name}
     try:
@@ -99,7 +92,7 @@ def play_made(
         turns=scenario.turns,
         messages=len(scenario.messages),
         builds=stage.builds,
-        cpu_seconds=cpu_seconds() - started,
+        cpu_seconds=time.process_time() - started,
         tallies=tallies,
         error=error,
         cases=() if error else tuple(stage.cases),
@@ -298,7 +291,14 @@ def result(
     """
     check(gates, suite.name, (metric.name for metric in suite.metrics))
     described = setup.describe() if isinstance(setup, Setup) else dict(setup)
-    by_scenario = {metric.name: _by_scenario(metric, played) for metric in suite.metrics}
+    by_scenario = {
+        metric.name: {
+            scenario.id: ScenarioPart(_rounded(tally.total), tally.count)
+            for scenario in played
+            if (tally := scenario.tallies.get(metric.name)) is not None and tally.count
+        }
+        for metric in suite.metrics
+    }
     metrics = tuple(_figure(metric, played, tuple(by_scenario[metric.name].values())) for metric in suite.metrics)
     parts = {name: tuple(by_id.values()) for name, by_id in by_scenario.items()}
     if "subject" in described:  # another subject may lack a shipped gate's figure; the caller's own gates stay
@@ -336,11 +336,6 @@ def result(
         by_scenario={name: by_id for name, by_id in by_scenario.items() if by_id},
         judging=judging_of(played),
     )
-
-
-def _by_scenario(metric: Metric, played: Sequence[ScenarioResult]) -> dict[str, ScenarioPart]:
-    tallies = ((scenario.id, scenario.tallies[metric.name]) for scenario in played if metric.name in scenario.tallies)
-    return {id: ScenarioPart(_rounded(tally.total), tally.count) for id, tally in tallies if tally.count}
 
 
 def _figure(metric: Metric, played: Sequence[ScenarioResult], parts: Sequence[ScenarioPart]) -> MetricResult:

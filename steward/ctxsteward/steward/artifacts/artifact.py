@@ -1,17 +1,18 @@
 """A harvest artifact: the observations of one transcript and the text that they cite, for one set of principals.
 
-`night.batch_harvest` builds artifacts, `storage` keeps them, the ledger takes them in. Most transcripts have one
-principal and give one artifact. Where several spoke, each set of principals behind an observation has its own, so that
-forgetting one person leaves the others' words. The first artifact is the main principal's, even if empty: it says that
-the transcript was harvested. An observation whose citation is not there, or cuts a character, is refused and counted.
+`night.batch_harvest` builds artifacts, `storage` stores them, the ledger absorbs them. Most transcripts have one
+principal and give one artifact. If several people spoke, each set of principals behind an observation has its own
+artifact, so that forgetting one person keeps the others' words. The first artifact is the main principal's; it exists
+even if empty, to show that the transcript was harvested. An observation whose citation is missing or splits a character
+is refused and counted.
 
-`transcript` is an HMAC of what was read. Of two readings of one source the newer one counts (`Artifact.rank`).
+`transcript` is an HMAC of the input. If a source was read twice, the newer reading counts (`Artifact.rank`).
 
 A citation can be checked as long as its artifact exists: `span_address` is HMAC(tenant's key, subject ‖ "span" ‖
-bytes), so it answers no question about content, and the same words of two people have two addresses. The same artifact
-is always the same bytes (`artifact_bytes`).
+bytes), so it reveals nothing about the content, and the same words of two people have two addresses. Equal artifacts
+have equal bytes (`artifact_bytes`).
 
-Raises `Damaged` for what is no artifact, `UnsupportedVersion` for one of a later version.
+Raises `Damaged` for bytes that are no artifact, `UnsupportedVersion` for a later version.
 Source: the layered-envelope design (provenance); the state design (a subject is one principal in one session).
 """
 
@@ -41,61 +42,61 @@ _NUMBER = re.compile(r"\d+")
 
 
 class ArtifactRank(NamedTuple):
-    """Which of two readings of one source is the newer: the greater."""
+    """Order of the readings of one source; the greatest is the newest."""
 
     revision: int
     extractor: tuple[int, ...]
-    """Numbers in its name."""
+    """Numbers in the extractor's name."""
     messages: int
     transcript: str
 
 
 class IdentifierUse(NamedTuple):
-    """The identifiers that a tool was given in calls that worked."""
+    """Identifiers that a tool was given in successful calls; earlier versions stored them."""
 
     tool: str
     paths: tuple[str, ...]
-    """Of leaves (``payments[].payment_id``); sorted."""
+    """Sorted paths of arguments (``payments[].payment_id``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedText:
-    """One text that observations point into, after redaction."""
+    """One redacted text that observations cite."""
 
     ref: str
     role: Role
     text: str
     trust: Trust
     principal: str | None
-    """Whose words they are; None where nobody knows."""
+    """The speaker; None if unknown."""
     ts: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """Observations of one transcript that rest on the words of these principals, and those words."""
+    """Observations of one transcript that cite these principals, and the cited texts."""
 
     source: str
     session: str
     principal: str | None
-    """Whom the conversation is with; None where nobody knows."""
+    """The user of the conversation; None if unknown."""
     principals: tuple[str | None, ...]
-    """Whose words are in it, in their order (`in_order`)."""
+    """People whose words are in the artifact, in order (`in_order`)."""
     project: str | None
     transcript: str
-    """HMAC of what was read."""
+    """HMAC of the input."""
     extractor: str
     revision: int
-    """From the source, where it knows; a later reading has a higher one."""
+    """Revision of the source's item; a later reading has a higher one."""
     messages: int
     shown: tuple[str, ...]
-    """Ids of records that the session was shown; sorted."""
+    """Sorted ids of records that the session was shown."""
     observations: tuple[Observation, ...]
     cited: tuple[CitedText, ...]
     takes: tuple[IdentifierUse, ...] = ()
-    """Identifiers that tools were given, as earlier versions noted them; read, and not used."""
+    """Field of earlier versions, kept so that their bytes stay the same; not used."""
     refused: int = 0
-    """Observations whose citations do not hold; counted in the first artifact of a transcript."""
+    """Number of observations with a wrong citation; counted in the first artifact of a transcript."""
 
     @property
     def rank(self) -> ArtifactRank:
@@ -115,13 +116,14 @@ def build_artifact(
     key: AddressKey,
     revision: int = 0,
 ) -> tuple[Artifact, ...]:
-    """What a transcript gave, as artifacts: the main principal's first, the others by name."""
+    """Build the artifacts of a transcript: the main principal's first, the others by name."""
     texts = {said.ref: said for said in replayed.utterances}
     groups: dict[tuple[str | None, ...], list[Observation]] = {(replayed.principal,): []}
     refused = 0
     for observation in observations:
         if _is_cited(observation.places, texts):
-            groups.setdefault(_behind(observation, texts, replayed.session), []).append(observation)
+            people = {observation.principal, *(texts[place.ref].principal for place in observation.places)}
+            groups.setdefault(in_order(people, replayed.session), []).append(observation)
         else:
             refused += 1
     name = transcript_address(key, replayed, extractor)
@@ -148,9 +150,9 @@ def build_artifact(
 
 
 def _ordered(found: Iterable[Observation]) -> Iterator[Observation]:
-    """Each once, in the order of their `repr`.
+    """Yield each observation once, in the order of their `repr`.
 
-    It begins with kind and text, so the whole `repr`, which is slow, is made only where these are equal.
+    A `repr` begins with kind and text, so the slow whole `repr` is made only if these are equal.
     """
     by_text: dict[tuple[str, str], list[Observation]] = {}
     for observation in found:
@@ -160,14 +162,9 @@ def _ordered(found: Iterable[Observation]) -> Iterator[Observation]:
 
 
 def transcript_address(key: AddressKey, replayed: ReplayedTranscript, extractor: str) -> str:
-    """What a transcript is called: HMAC of what was read, and of the code that reads it."""
+    """Return the address of a transcript: an HMAC of its input and of the extractor's version."""
     data = json.dumps([replayed.source, replayed.session, replayed.digest, extractor]).encode()
     return address_of(key, subject_of(replayed.session, replayed.principal), "transcript", data)
-
-
-def _behind(observation: Observation, texts: dict[str, ReplayedUtterance], session: str) -> tuple[str | None, ...]:
-    """The principals whose words an observation is made of."""
-    return in_order({observation.principal, *(texts[place.ref].principal for place in observation.places)}, session)
 
 
 def _cited(found: Sequence[Observation], texts: dict[str, ReplayedUtterance]) -> tuple[CitedText, ...]:
@@ -186,7 +183,7 @@ def _is_cited(places: Sequence[MessageSpan], texts: dict[str, ReplayedUtterance]
 
 
 def cut(text: str, start: int, stop: int) -> str | None:
-    """The characters between two bytes of the UTF-8 text; None where they are not there, or not whole.
+    """Return the characters between two bytes of the UTF-8 text; None if they are missing or split.
 
     >>> cut("naïve", 0, 4), cut("naïve", 0, 3), cut("naïve", 4, 9)
     ('naï', None, None)
@@ -201,12 +198,12 @@ def cut(text: str, start: int, stop: int) -> str | None:
 
 
 ARTIFACT_VERSION = 2
-"""The newest form. Version 1 writes the session's name for an unknown speaker, so it cannot hold a person of that name;
-version 2 writes null."""
+"""The newest form. Version 1 writes the session's name for an unknown speaker, so it cannot name a person with that
+name; version 2 writes null."""
 
 
 def artifact_bytes(artifact: Artifact) -> bytes:
-    """Canonical JSON; version 1 where that can hold the artifact, so that bytes and address stay as they were."""
+    """Return canonical JSON, in version 1 if that can hold the artifact, so that old bytes and addresses stay."""
     fields = {name: getattr(artifact, name) for name in Artifact.__slots__}
     fields["observations"] = [observation_fields(observation) for observation in artifact.observations]
     fields["cited"] = [asdict(cited) for cited in artifact.cited]
@@ -227,7 +224,7 @@ def _rename_speakers(fields: dict[str, Any], old: str | None, new: str | None) -
 
 
 def parse_artifact(data: bytes, what: str = "artifact") -> Artifact:
-    """The artifact again; `what` names it in errors."""
+    """Parse an artifact; `what` names it in errors."""
     try:
         fields: dict[str, Any] = json.loads(data)
         version = fields.pop("schema_version")
@@ -246,7 +243,7 @@ def parse_artifact(data: bytes, what: str = "artifact") -> Artifact:
 
 
 def observation_fields(observation: Observation) -> dict[str, Any]:
-    """JSON values; what has its default is left out."""
+    """Return an observation as JSON values, without defaults."""
     fields: dict[str, Any] = {
         name: value
         for name, value, default in zip(_NAMES, _VALUES(observation), _DEFAULTS, strict=True)
@@ -263,13 +260,13 @@ _DEFAULTS = tuple(field.default for field in Observation.__dataclass_fields__.va
 
 
 def _is_kept(fields: dict[str, Any]) -> bool:
-    """Whether it is no observation about one person, as earlier versions kept them."""
+    """Whether an observation is for everybody; earlier versions also stored observations about one person."""
     return fields["reach"] == "shared" and fields["kind"] in KINDS
 
 
 def observation_of(fields: dict[str, Any]) -> Observation:
-    """The inverse of `observation_fields`."""
-    fields.pop("answers", None)  # of earlier versions
+    """Return the observation of `observation_fields`."""
+    fields.pop("answers", None)  # a field of earlier versions
     slot = _slot(*fields["slot"])
     places = tuple(MessageSpan(*place) for place in fields["places"])
     return Observation(**{**fields, "slot": slot, "places": places})
@@ -281,7 +278,7 @@ def _slot(subject: str, attribute: str, cardinality: Any) -> Slot:
 
 
 class EvidenceSpan(NamedTuple):
-    """One cited span of an observation, with all that `Evidence` says of it; JSON values."""
+    """One cited span of an observation, with the fields of `Evidence` as JSON values."""
 
     ref: str
     start: int
@@ -299,18 +296,18 @@ class EvidenceQuote(NamedTuple):
 
     evidence: Evidence
     text: str | None
-    """None: they were forgotten."""
+    """None for forgotten words."""
     verified: bool = True
-    """Whether the bytes are what its address says (`verified`)."""
+    """Whether the bytes match the evidence's address (`verified`)."""
 
 
 def span_address(key: AddressKey, session: str, principal: str | None, data: bytes) -> str:
-    """The address of the bytes of a span."""
+    """Return the address of a span's bytes."""
     return address_of(key, subject_of(session, principal), "span", data)
 
 
 def evidence_spans(artifact: Artifact, key: AddressKey) -> Iterator[tuple[EvidenceSpan, ...]]:
-    """The cited spans of each of an artifact's observations."""
+    """Yield the cited spans of each observation of an artifact."""
     texts = {cited.ref: (cited, cited.text.encode()) for cited in artifact.cited}
     for observation in artifact.observations:
         cited_places = [(place, *texts[place.ref]) for place in observation.places if place.ref in texts]
@@ -331,18 +328,18 @@ def evidence_spans(artifact: Artifact, key: AddressKey) -> Iterator[tuple[Eviden
 
 
 def verified(evidence: Evidence, cited: CitedText | None, key: AddressKey) -> bool:
-    """Whether the bytes at a span are what its address says, and the text is whose it says, trusted no less."""
+    """Whether the bytes of a span match its address, and role, trust and speaker match the cited text."""
     text = cut(cited.text, *evidence.span) if cited is not None else None
     if cited is None or text is None or (cited.role, cited.trust) != (evidence.role, evidence.trust):
         return False
     address = span_address(key, evidence.session, cited.principal, text.encode())
     written = (None, evidence.session) if cited.principal is None else (cited.principal,)
-    # records of earlier versions name the session where the speaker is unknown
+    # Records of earlier versions name the session as an unknown speaker.
     return evidence.principal in written and hmac.compare_digest(address, evidence.span_address)
 
 
 def quotes(evidence: Iterable[Evidence], cited: Iterable[CitedText | None], key: AddressKey) -> Iterator[EvidenceQuote]:
-    """The words of each span."""
+    """Yield the words of each piece of evidence."""
     for entry, said in zip(evidence, cited, strict=True):
         text = cut(said.text, *entry.span) if said is not None else None
         yield EvidenceQuote(entry, text, verified(entry, said, key))

@@ -1,12 +1,12 @@
 """Artifacts in the store: encrypted blobs under the subject of their session and principal.
 
-An artifact with the words of several principals is encrypted once more under the key of each further one, so that it
-is gone as soon as one of them is forgotten. Its address is that of its content, so harvesting a transcript again finds
-what is there. The blob is compressed (version 2 of a blob; those of version 1 are read, too), except for what lies
-under several keys. The records of finished batches refer to it, which keeps it from being collected as garbage.
+An artifact with the words of several principals is encrypted again under the key of each further principal, so that
+forgetting one of them erases it. Its address depends on its content, so harvesting a transcript again finds the stored
+artifact. Blobs are compressed (blob version 2; version 1 is read, too), except under several keys. The records of
+finished batches refer to artifacts, which protects them from garbage collection.
 
-Raises `Erased` where one of its principals, or its session, was forgotten; `ObjectMissing`, `Damaged`,
-`OutcomeUnknown`, `StoreUnavailable`.
+Raises `Erased` if one of its principals or its session was forgotten; `ObjectMissing`, `Damaged`, `OutcomeUnknown`,
+`StoreUnavailable`.
 Source: the state design (addresses, tenants, erasure); NIST SP 800-38D.
 """
 
@@ -28,7 +28,7 @@ _SEPARATOR = b"\n"
 
 
 class ArtifactStore:
-    """One tenant's artifacts."""
+    """The artifacts of one tenant."""
 
     def __init__(self, store: Store, tenant: str) -> None:
         self._store, self._tenant = store, tenant
@@ -36,12 +36,12 @@ class ArtifactStore:
         self._key = store.keys.address_key(tenant)
 
     def put(self, artifact: Artifact) -> str:
-        """Keep it; its address. Raises `Erased` where somebody in it was forgotten."""
+        """Store an artifact and return its address; raises `Erased` if a person in it was forgotten."""
         subject, data = self._sealed(artifact)
         return self._vault.put(subject, KIND, data, compress=True)
 
     def address(self, artifact: Artifact) -> str | None:
-        """The address it is, or would be, kept under; None where somebody in it was forgotten."""
+        """Return the address of an artifact, stored or not; None if a person in it was forgotten."""
         try:
             subject, data = self._sealed(artifact)
         except Erased:
@@ -49,19 +49,19 @@ class ArtifactStore:
         return address_of(self._key, subject, KIND, data)
 
     def _sealed(self, artifact: Artifact) -> tuple[str, bytes]:
-        """The subject whose blob it is, and its content: under a further key for each further principal."""
+        """Return the subject and the content of an artifact's blob, encrypted for each further principal."""
         first, *others = (subject_of(artifact.session, who) for who in artifact.principals)
         data = artifact_bytes(artifact)
         layers = []
         for subject in others:
             key = self._vault.data_key(subject)
-            nonce = hmac.digest(key.secret, data, "sha256")[:NONCE_BYTES]  # same content, same bytes
+            nonce = hmac.digest(key.secret, data, "sha256")[:NONCE_BYTES]  # equal content must give equal bytes
             data = encrypt(key.secret, data, KIND.encode(), nonce)
             layers.append(key.subject)
         return first, ",".join(layers).encode() + _SEPARATOR + data
 
     def get(self, address: str) -> Artifact:
-        """The artifact with this address."""
+        """Return the artifact with this address."""
         head, separator, data = self._vault.get(address).partition(_SEPARATOR)
         if not separator:
             raise Damaged(f"artifact {address[:16]}…: it is not a harvest artifact; harvest its transcript again")
@@ -72,42 +72,42 @@ class ArtifactStore:
         return artifact
 
     def find(self, address: str) -> Artifact | None:
-        """The artifact, or None where it was forgotten, by whichever process."""
+        """Return the artifact with this address, or None if it was forgotten."""
         try:
             return self.get(address)
         except (Erased, ObjectMissing):
             return None
 
     def erase(self, session: str, principals: tuple[str | None, ...], *, who: str, when: str, why: str) -> None:
-        """Destroy the keys of these principals in a session; none given: of the session itself."""
+        """Destroy the keys of these principals in a session, or of the session itself if none are given."""
         subjects = [subject_of(session, principal) for principal in principals] or [session]
         for subject in subjects:
             self._vault.destroy_key(subject, who=who, when=when, why=why)
 
     def discard(self, address: str) -> None:
-        """Delete an artifact that may hold the words of a forgotten person under the key of their session."""
+        """Delete an artifact that may hold words of a forgotten person under the key of the session."""
         self._vault.discard(address)
 
     def forgotten(self) -> frozenset[str]:
-        """Addresses of all subjects that were forgotten; costs a listing."""
+        """Return the addresses of all forgotten subjects; costs a listing."""
         return frozenset(self._vault.erased())
 
     def subject(self, session: str, principal: str | None) -> str:
-        """The address under which a principal in a session, or (None) the session itself, may be forgotten."""
+        """Return the address of the subject of a principal in a session, or (None) of the session itself."""
         return self._vault.subject_address(subject_of(session, principal))
 
     def _refuse_forgotten(self, artifact: Artifact) -> None:
-        """Asked of the tombstones: another process may have written one, or a session have gone without its people."""
+        """Check the tombstones, because another process may have forgotten the session or one of its people."""
         people = (subject_of(artifact.session, who) for who in artifact.principals)
         for subject in dict.fromkeys((artifact.session, *people)):
             self._vault.check_not_erased(self._vault.subject_address(subject), f"session {artifact.session!r}")
 
 
 def possible_speakers(session: str, principals: Iterable[str | None]) -> frozenset[str | None]:
-    """Everybody whose words an artifact of this session may hold.
+    """Return everybody whose words an artifact of this session may hold.
 
-    An unknown speaker may be the person whose name is the session's: the first stored form wrote both alike, so whoever
-    forgets that person forgets these words too.
+    The first stored form wrote an unknown speaker and a person with the session's name alike, so forgetting that person
+    must forget the words of unknown speakers, too.
     """
     named = frozenset(principals)
     return named | {session} if None in named else named

@@ -1,21 +1,20 @@
-"""Whether a text that stands for a locked line still says the same rule.
+"""Decide whether the new text of a locked line is still the same rule.
 
-`entries` asks it (`otherwise`) of an edit of a locked line and of statements that stand elsewhere. A list of dangerous
-phrases would miss whatever is worded otherwise. So whatever differs has to be *explained*: function words, synonyms,
-inflections, misspellings (`corrected`), another order of a list or of phrases, sentences about something else. What is
-left decides: first `marks` (strength, exceptions, scope, figures, order), then the content words: a thing in another's
-place, a part that is gone, a narrower case, two things exchanged. Each check takes the statement before and after and
-gives the first `RuleChange`, or None. A verb or two that cannot be explained are left to reviewers, who see every edit
-of a locked line anyway.
+`entries` calls `otherwise` for an edit of a locked line. A list of dangerous phrases would miss other wordings. So
+every difference must be *explained*: function words, synonyms, inflections, misspellings (`corrected`), another order
+of a list or of phrases, sentences about something else. The unexplained rest decides: first `marks` (strength,
+exceptions, scope, figures, order), then content words (a replaced thing, a missing part, a narrower case, two things
+exchanged). Each check takes the statement before and after and returns the first `RuleChange`, or None. One or two
+unexplained verbs are left to reviewers, who see every edit of a locked line anyway.
 
-Linear in the text but for the alignment of two sentences.
+Linear in the text, except for the alignment of two sentences.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 
@@ -26,15 +25,15 @@ from ctxsteward.language.words import term_stem
 from .marks import RuleChange, figured, loosened, marked, reordered, weakened, widened
 
 LOST = 0.34
-"""Share of a locked line's content words that may be gone unexplained."""
+"""Share of a locked line's content words that may be missing unexplained."""
 CLAUSE_LOST = 0.67
-"""The same of one clause: it is gone as a whole."""
+"""Share of a clause's content words that must be missing for the clause to count as removed."""
 TYPO = 5
-"""Letters of a word that may be misspelled."""
+"""Shortest word whose misspellings are corrected, in letters."""
 
 
 def unexplained(before: Statement, after: Statement) -> tuple[list[ContentWord], list[ContentWord]]:
-    """Words that have gone and come, without other forms of each other."""
+    """Return removed and added words, without words whose other form is on the other side."""
     old, new = before.keys, after.keys
     gone = [word for word in before.words if word.key not in new and not is_kin_of(word.key, new)]
     come = [word for word in after.words if word.key not in old and not is_kin_of(word.key, old)]
@@ -43,7 +42,7 @@ def unexplained(before: Statement, after: Statement) -> tuple[list[ContentWord],
 
 @lru_cache(maxsize=1 << 14)
 def corrected(text: str, line: str) -> str:
-    """A text with the words that are misspellings of words of a line as the line has them.
+    """Correct words of a text that are misspellings of a line's words.
 
     >>> corrected("Refunds go witohut a signature.", "No refund without a signature.")
     'Refunds go without a signature.'
@@ -64,7 +63,7 @@ _LATIN = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)?")
 
 
 def _is_slip(word: str, other: str) -> bool:
-    """Whether one is the other with two neighbouring letters exchanged, or one letter left out or too many."""
+    """Whether two words differ by two exchanged neighbouring letters, or by one missing letter."""
     if word[0] != other[0] or abs(len(word) - len(other)) > 1:
         return False
     same = next((place for place, pair in enumerate(zip(word, other, strict=False)) if pair[0] != pair[1]), None)
@@ -78,7 +77,7 @@ def _is_slip(word: str, other: str) -> bool:
 
 
 def replaced_thing(before: Statement, after: Statement) -> RuleChange | None:
-    """A thing in another's place."""
+    """Find a thing that was replaced by another."""
     gone, come = unexplained(before, after)
     counts = [Counter(word.key for word in reading.words) for reading in (before, after)]
     went = {word.key for word in gone} | {key for key in counts[0] - counts[1] if key in after.keys}
@@ -97,25 +96,27 @@ def replaced_thing(before: Statement, after: Statement) -> RuleChange | None:
 
 
 def _ends_run(reading: Statement, word: ContentWord) -> bool:
+    """Whether no token of the same run follows a word."""
     following = reading.tokens[word.place + 1] if word.place + 1 < len(reading.tokens) else None
     return following is None or following.kind in ("hard", "soft")
 
 
 def lost_part(old: Sequence[str], before: Statement, after: Statement) -> RuleChange | None:
-    """Too much of the line is gone, or one clause of it as a whole."""
+    """Find that too many words are missing, or most words of one clause."""
     gone, _ = unexplained(before, after)
     if len(gone) > LOST * len(before.words):
         return RuleChange("removed", "too much of what it says is gone", _told(gone), "")
     went = {word.key for word in gone}
     for sentence in old:
-        for part in _pieces(read_statement(sentence)):
+        for part in _clause_words(read_statement(sentence)):
             lost = [word for word in part if word.key in went]
             if len(part) > 1 and len(lost) >= CLAUSE_LOST * len(part):
                 return RuleChange("removed", "a part of it is gone", _told(lost), "")
     return None
 
 
-def _pieces(sentence: Statement) -> Iterator[list[ContentWord]]:
+def _clause_words(sentence: Statement) -> Iterator[list[ContentWord]]:
+    """Yield the content words of each clause."""
     start = 0
     for place, token in [*enumerate(sentence.tokens), (len(sentence.tokens), None)]:
         if token is None or token.kind in ("hard", "soft") or (token.operator is not None and token.operator.opens):
@@ -124,7 +125,7 @@ def _pieces(sentence: Statement) -> Iterator[list[ContentWord]]:
 
 
 def narrowed(before: Statement, after: Statement) -> RuleChange | None:
-    """Nothing is gone, and a case was added to which the line is bound now."""
+    """Find an added condition that restricts the line, if no word is missing."""
     gone, come = unexplained(before, after)
     if not gone and (condition := _new_condition(before, after)):
         return RuleChange("reworded", "it is bound to another case", "", condition)
@@ -136,17 +137,15 @@ def narrowed(before: Statement, after: Statement) -> RuleChange | None:
         return RuleChange("reworded", "it is bound to another case", "", _told(come))
     for word in come:
         opening = after.tokens[max(0, word.place - 3) : word.place]
-        if any(token.key in _RESTRICTS or _opens(token) for token in opening):
-            return RuleChange("reworded", "it is bound to another case", "", _told(come))
+        for token in opening:
+            opens_clause = token.operator is not None and token.operator.opens != "" and token.operator.sign > 0
+            if opens_clause or token.key in _RESTRICTS:
+                return RuleChange("reworded", "it is bound to another case", "", _told(come))
     return None
 
 
-def _opens(token: Token) -> bool:
-    return token.operator is not None and token.operator.opens != "" and token.operator.sign > 0
-
-
 def _new_condition(before: Statement, after: Statement) -> str:
-    """The word that opens a condition about something new; empty: there is none."""
+    """Return the word that opens a condition about something new, or an empty text."""
     if any(token.operator is not None and token.operator.opens == "if" for token in before.tokens):
         return ""
     for place, token in enumerate(after.tokens):
@@ -168,7 +167,7 @@ _RESTRICTS = frozenset(
 
 
 def exchanged(before: Statement, after: Statement) -> RuleChange | None:
-    """Two words have changed places, and nothing else has: who does what to whom. Inside a list that is no change."""
+    """Find two words that changed places while nothing else changed; in a list their order does not matter."""
     old, new = ([token for token in each.tokens if token.kind not in ("hard", "soft")] for each in (before, after))
     if len(old) != len(new):
         return None
@@ -178,10 +177,8 @@ def exchanged(before: Statement, after: Statement) -> RuleChange | None:
     one, other = moved
     if not (_same_key(old[one], new[other]) and _same_key(old[other], new[one])):
         return None
-    if old[one].kind != "word" or all(
-        _is_listing(token)
-        for token in before.tokens[before.tokens.index(old[one]) + 1 : before.tokens.index(old[other])]
-    ):
+    between = before.tokens[before.tokens.index(old[one]) + 1 : before.tokens.index(old[other])]
+    if old[one].kind != "word" or all(token.kind in ("soft", "word") or token.key in _LISTING for token in between):
         return None
     return RuleChange("contradiction", "two things have changed places", old[one].key, old[other].key)
 
@@ -190,9 +187,8 @@ def _same_key(one: Token, other: Token) -> bool:
     return class_of(one.key) == class_of(other.key)
 
 
-def _is_listing(token: Token) -> bool:
-    """Whether a token may stand between two members of a list: marks, "and", other members."""
-    return token.kind in ("soft", "word") or token.key in ("and", "or", "nor", "a", "an", "the", "其", "和", "或")
+_LISTING = frozenset(("and", "or", "nor", "a", "an", "the", "其", "和", "或"))
+"""Words between two members of a list."""
 
 
 def _told(words: Sequence[ContentWord]) -> str:
@@ -201,12 +197,16 @@ def _told(words: Sequence[ContentWord]) -> str:
 
 
 def otherwise(line: str, text: str) -> RuleChange | None:
-    """The first difference that makes another rule of a locked line; None: the text says the same."""
+    """Return the first difference that makes a text another rule than a locked line, or None."""
     old, new = list(sentences_of(line)), list(sentences_of(text))
     kept = {keys_of(sentence) for sentence in old} & {keys_of(sentence) for sentence in new}
     old, new = ([s for s in each if keys_of(s) not in kept] for each in (old, new))
     subject = read_statement(" ".join(sentences_of(line))).keys
-    apart = [sentence for sentence in new if not _about(sentence, subject)]
+    apart = [  # sentences about something else share no content word with the line
+        sentence
+        for sentence in new
+        if not any(word.key in subject or is_kin_of(word.key, subject) for word in read_statement(sentence).words)
+    ]
     new = [sentence for sentence in new if sentence not in apart]
     loosening = next((each for sentence in apart if (each := loosened(sentence))), None)
     if loosening or not (old or new):
@@ -215,7 +215,7 @@ def otherwise(line: str, text: str) -> RuleChange | None:
         read_statement(" ".join(old)),
         read_statement(" ".join(new) if old else " ".join(sentences_of(text))),
     )
-    if not old:  # said of the same matter, beside what stood
+    if not old:  # all old sentences are there, and new ones about the same matter
         return next((each for sentence in new if (each := loosened(sentence) or figured(line, sentence))), None)
     return (
         figured(" ".join(old), " ".join(new))
@@ -228,8 +228,3 @@ def otherwise(line: str, text: str) -> RuleChange | None:
         or narrowed(before, after)
         or exchanged(before, after)
     )
-
-
-def _about(sentence: str, subject: Collection[str]) -> bool:
-    """Whether a sentence shares its content with a subject: one word will do."""
-    return any(word.key in subject or is_kin_of(word.key, subject) for word in read_statement(sentence).words)

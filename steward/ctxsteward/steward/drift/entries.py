@@ -1,16 +1,15 @@
-"""Differences between entries of two profiles: how much of their text changed, and the findings about each entry.
+"""Differences between entries of two profiles: the share of changed text, and findings about each entry.
 
-`report` puts the drift report together from these; `rules` and the eval gate use `opposed`.
+`report` makes the drift report from these; `rules` and the eval gate use `opposed`.
 
-*How much* (`shares`): words that went and came, against words that stood and stand, ``delta = (gone + come) / (old +
-new)``, ``removed = gone / old``, both in 0..1; words of English, characters of Chinese. A sentence that stands in both
-documents counts as unchanged, wherever it stands, and so does an entry whose words have all gone to another key:
-moving, splitting and merging are no change of text.
+*Shares* (`shares`): removed and added words relative to old and new words, ``delta = (gone + come) / (old + new)`` and
+``removed = gone / old``, both in 0..1; words of English, characters of Chinese. A sentence in both documents counts as
+unchanged, even under another key, and so does an entry whose words have moved to another key: moving, splitting and
+merging do not change text.
 
-*Findings* about an entry that differs (`changed_entry`), or about entries that contradict new sentences
-(`contradicted_entries`). Levels: a polarity flip, a figure changed under lock, a lock taken off, a locked entry removed
-or written anew is BLOCK; another strength, another figure, a removal that says something is WARN; wording is INFO.
-
+*Findings* are about a changed entry (`changed_entry`), or about entries that new sentences contradict
+(`contradicted_entries`). BLOCK: a polarity flip, a changed figure of a locked entry, a removed lock, a locked entry
+that was removed or rewritten. WARN: another strength or another figure. INFO: other wording.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from .edits import corrected, otherwise
 from .polarity import contradictions, polarity_changes
 
 MOVED = 0.6
-"""An entry that is gone has moved where this share of its words came elsewhere."""
+"""A removed entry counts as moved if this share of its words was added elsewhere."""
 MAX_ALIGNED = 2_000
-"""Words of one entry that are aligned in order; more are compared as a bag."""
+"""Words of one entry that are aligned in order; longer entries are compared as bags of words."""
 
 
 class WordChangeCounts(NamedTuple):
-    """Words that went, came, stood and stand."""
+    """Numbers of removed and added words, and of all old and new words."""
 
     gone: int
     come: int
@@ -57,7 +56,7 @@ Words = tuple[str, ...]
 
 
 def shares(before: Mapping[str, str], after: Mapping[str, str]) -> WordChangeCounts:
-    """What changed between two documents, given as texts by key."""
+    """Count changed words between two documents, given as texts by key."""
     old, new = _sentences(before), _sentences(after)
     total_old, total_new = _count(old.values()), _count(new.values())
     same = Counter(words for each in old.values() for words in each) & Counter(
@@ -116,7 +115,7 @@ def _kept(one: Words, other: Words) -> int:
 
 
 SAME_SUBJECT = 0.75
-"""Share of the smaller clause's content that a locked rule and what gainsays it have in common."""
+"""Share of the smaller clause's content words that a locked rule and its contradiction have in common."""
 
 
 class BlockEntry(NamedTuple):
@@ -134,14 +133,14 @@ def drift_finding(
     before: str | None = None,
     after: str | None = None,
 ) -> DriftFinding:
-    """A finding about an entry, or about the document."""
+    """Make a finding about an entry, or about the document."""
     block, key = (at.block, at.entry.id) if at else (None, None)
     cut = [None if said is None else said[:200] for said in (before, after)]
     return DriftFinding(kind=kind, level=level, block=block, key=key, before=cut[0], after=cut[1], text=text)
 
 
 def changed_entry(old: BlockEntry, new: BlockEntry, limits: DriftLimits) -> Iterator[DriftFinding]:
-    """Findings of one entry that stands under the same key with another content."""
+    """Yield the findings about an entry whose content changed under the same key."""
     locked = old.entry.locked
     if locked and not new.entry.locked:
         yield drift_finding("unlocked", "BLOCK", old, "the lock was taken off")
@@ -151,15 +150,11 @@ def changed_entry(old: BlockEntry, new: BlockEntry, limits: DriftLimits) -> Iter
         text = corrected(new.entry.text, old.entry.text)
         new = new._replace(entry=new.entry.model_copy(update={"text": text}))
     findings = [*_declared(old, new), *_figures(old, new), *_wording(old, new, limits)]
-    if locked and all(finding.level != "BLOCK" for finding in findings):
-        findings = [*_another_rule(old, new), *findings]
+    if locked and new.entry.text != old.entry.text and all(finding.level != "BLOCK" for finding in findings):
+        change = otherwise(old.entry.text, new.entry.text)
+        if change is not None:
+            yield drift_finding(change.kind, "BLOCK", old, change.why, change.before, change.after)
     yield from findings
-
-
-def _another_rule(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
-    """A change of a locked entry's text that makes another rule of it."""
-    if new.entry.text != old.entry.text and (change := otherwise(old.entry.text, new.entry.text)) is not None:
-        yield drift_finding(change.kind, "BLOCK", old, change.why, change.before, change.after)
 
 
 def _declared(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
@@ -184,7 +179,9 @@ def _figures(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
     one, other = old.entry, new.entry
     level: DriftLevel = "BLOCK" if one.locked else "WARN"
     if (one.value, one.unit) != (other.value, other.unit) and not _same_figure(one, other):
-        figure_before, figure_after = (_value(entry) for entry in (one, other))
+        figure_before, figure_after = (
+            None if entry.value is None else f"{entry.value} {entry.unit or ''}".strip() for entry in (one, other)
+        )
         yield drift_finding("number_change", level, old, "the declared figure differs", figure_before, figure_after)
     pair = changed_figure(one.text, other.text) or _swapped(one.text, other.text)
     if pair is not None:
@@ -194,7 +191,7 @@ def _figures(old: BlockEntry, new: BlockEntry) -> Iterator[DriftFinding]:
                 "polarity_flip", "BLOCK", old, "a bound was turned round", figure_text(gone), figure_text(come)
             )
             return
-        weight = level if gone is not None else "WARN"  # a figure that was only added takes none away
+        weight = level if gone is not None else "WARN"  # a figure was only added
         yield drift_finding(
             "number_change", weight, old, "a figure in the text differs", figure_text(gone), figure_text(come)
         )
@@ -206,12 +203,8 @@ def _same_figure(one: ProfileEntry, other: ProfileEntry) -> bool:
     return figures(f"{one.value} {one.unit or ''}") == figures(f"{other.value} {other.unit or ''}") != ()
 
 
-def _value(entry: ProfileEntry) -> str | None:
-    return None if entry.value is None else f"{entry.value} {entry.unit or ''}".strip()
-
-
 def _swapped(before: str, after: str) -> tuple[Figure | None, Figure | None] | None:
-    """Figures that have changed places: a sentence that is the same but for its figures."""
+    """Find figures that changed places within a sentence that is otherwise the same."""
     spelled = {_masked(sentence): sentence for sentence in sentences_of(after)}
     for sentence in sentences_of(before):
         other = spelled.get(_masked(sentence))
@@ -252,9 +245,9 @@ def _amount(old: BlockEntry, new: BlockEntry, limits: DriftLimits) -> DriftFindi
 def contradicted_entries(
     standing: Sequence[BlockEntry], fresh: Sequence[str], at: BlockEntry | None = None
 ) -> Iterator[BlockEntry]:
-    """Standing entries, but for `at`, that new sentences plainly contradict.
+    """Yield the entries, except `at`, that new sentences plainly contradict.
 
-    Most wordings of a contradiction are missed: nothing may be let through because none was found.
+    Most wordings of a contradiction are not found, so their absence must not admit anything.
     """
     for each in standing:
         is_itself = at is not None and each[0] == at[0] and each.entry.id == at.entry.id
@@ -263,7 +256,7 @@ def contradicted_entries(
 
 
 def opposed(entry: ProfileEntry, fresh: Sequence[str]) -> bool:
-    """Whether sentences say the opposite of an entry, or another figure; of a locked one also in other words."""
+    """Whether sentences contradict an entry or its figure; for a locked entry also in other words."""
     said = sentences_of(entry.text)
     if any(True for _ in contradictions(fresh, said)):
         return True
@@ -279,7 +272,7 @@ def opposed(entry: ProfileEntry, fresh: Sequence[str]) -> bool:
 
 
 def _against(rule: Clause, other: Clause) -> bool:
-    """Whether another clause about the subject of a rule has the other sign, or another figure."""
+    """Whether a clause about the subject of a rule has the opposite sign, or another figure."""
     if rule.condition or other.condition:
         return False
     subject, about = _subject(rule), _subject(other)

@@ -1,14 +1,13 @@
-"""Checks of an edited locked line by its marks: exceptions, scope, strength, order, figures.
+"""Check an edited locked line by its marks: exceptions, scope, strength, order, figures.
 
-Marks are words of closed classes (quantifiers, modal verbs, subordinators: Quirk et al. 1985); strengths are ordered as
-RFC 2119 orders them. `edits` runs the checks: each takes what stood and what stands now and gives the first
-change, or None.
+Marks are words of closed classes (quantifiers, modal verbs, subordinators: Quirk et al. 1985); strengths are in the
+order of RFC 2119. `edits` runs the checks: each takes the old and the new text and returns the first change, or None.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,7 +20,7 @@ from ctxsteward.schemas.profile_changes import DriftKind
 
 
 class RuleChange(NamedTuple):
-    """How an edit makes another rule of a line."""
+    """A difference that makes a line another rule."""
 
     kind: DriftKind
     why: str
@@ -30,7 +29,7 @@ class RuleChange(NamedTuple):
 
 
 def loosened(sentence: str) -> RuleChange | None:
-    """A sentence that was added and takes something back: it permits, waives or excepts."""
+    """Find that an added sentence permits, waives or excepts something."""
     excepts = any(_excepts(tokens(sentence), place) for place in range(len(tokens(sentence))))
     if excepts or any(_strength(clause) < 2 for clause in clauses(sentence) if not clause.condition):
         return RuleChange("contradiction", "a sentence was added that takes some of it back", "", sentence)
@@ -38,7 +37,7 @@ def loosened(sentence: str) -> RuleChange | None:
 
 
 def figured(before: str, after: str) -> RuleChange | None:
-    """Another figure, another side to which a time counts, or another number of things."""
+    """Find another figure, another side of a time limit, or another number of things."""
     pair = changed_figure(before, after)
     if pair is not None:
         return RuleChange(
@@ -54,7 +53,7 @@ def figured(before: str, after: str) -> RuleChange | None:
 
 
 def _side(text: str) -> str:
-    """To which side a time counts: "14 days before", "within 14 days", "14 days after", 14天内; empty: not said."""
+    """Return the side of a time limit: "before" (14 days before), "after" (14 days after, 14天后), or empty."""
     form = without_figures(text)
     if re.search(r"0\s*(?:business |working )?(?:before|earlier|prior|[以之]?前)", form):
         return "before"
@@ -64,7 +63,7 @@ def _side(text: str) -> str:
 
 
 def _counted(text: str) -> dict[str, list[int]]:
-    """Whole numbers that stand right before a word, by that word: "three gift cards"."""
+    """Return the whole numbers right before a word, by that word: "three gift cards"."""
     counts_of: dict[str, list[int]] = {}
     for number, word in pairwise(tokens(text)):
         count = int(number.key) if number.key.isdecimal() and number.key.isascii() else NUMBER_WORDS.get(number.key)
@@ -74,7 +73,7 @@ def _counted(text: str) -> dict[str, list[int]]:
 
 
 def _excepts(found: Sequence[Token], place: int) -> bool:
-    """Whether a token opens an exception; "save", "aside" and "apart" do with a word behind."""
+    """Whether a token opens an exception; "save", "aside" and "apart" need a preposition behind them."""
     key = found[place].key
     following = found[place + 1].key if place + 1 < len(found) else ""
     return key.split(" ")[0] in EXCEPTS or (key in ("save", "asid", "apart") and following in _SAVE_FOR)
@@ -84,7 +83,7 @@ _SAVE_FOR = ("for", "from", "where", "when", "if", "in")
 
 
 def _excepted(before: Statement, after: Statement) -> RuleChange | None:
-    """An exception that was added, and is not what stood there as a condition."""
+    """Find an added exception that was not there as a condition before."""
     chinese = sorted(word for word in (after.spoken - before.spoken) & EXCEPTS if not word.isascii() and word != "除非")
     if chinese:
         return RuleChange("modality_change", "an exception was added", "", chinese[0])
@@ -98,7 +97,7 @@ def _excepted(before: Statement, after: Statement) -> RuleChange | None:
 
 
 def marked(before: Statement, after: Statement) -> RuleChange | None:
-    """Exceptions and quantifiers that have come, and an "only" that is gone."""
+    """Find added exceptions and quantifiers, a removed "only", and changed negations."""
     if found := _excepted(before, after):
         return found
     old, come = before.spoken, after.spoken - before.spoken
@@ -114,7 +113,7 @@ def marked(before: Statement, after: Statement) -> RuleChange | None:
 
 
 def _denied(reading: Statement) -> bool:
-    """Whether something is denied or forbidden outside a condition."""
+    """Whether a statement denies or forbids something outside a condition."""
     for token in reading.tokens:
         if token.operator is not None and token.operator.opens and token.operator.sign > 0:
             return False
@@ -124,7 +123,7 @@ def _denied(reading: Statement) -> bool:
 
 
 def _negated(before: Statement, after: Statement) -> RuleChange | None:
-    """Nothing but a negation has come or gone, wherever it stands."""
+    """Find that only negations were added or removed."""
     old, new = ([token.key for token in tokens(each.text) if token.key not in DENIES] for each in (before, after))
     counts = [sum(token.key in DENIES for token in tokens(each.text)) for each in (before, after)]
     if old == new and counts[0] != counts[1]:
@@ -133,7 +132,7 @@ def _negated(before: Statement, after: Statement) -> RuleChange | None:
 
 
 def widened(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
-    """A permission that holds for all, where none did."""
+    """Find a new permission for all cases."""
     was, now = (
         {
             key
@@ -150,7 +149,7 @@ def widened(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
 
 
 def reordered(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
-    """What had to come first comes second: "A before B" is "B before A" now."""
+    """Find a reversed order: "A before B" became "B before A"."""
     for one in (first for sentence in old if (first := _before_what(sentence)) is not None):
         for other in (first for sentence in new if (first := _before_what(sentence)) is not None):
             straight = len(one[0] & other[0]) + len(one[1] & other[1])
@@ -161,7 +160,7 @@ def reordered(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
 
 
 def _before_what(sentence: str) -> tuple[frozenset[str], frozenset[str], int, frozenset[str]] | None:
-    """Of "A before B": what A and B are about, the sign of A, and "before"; None: no sentence of one such pair."""
+    """Return content of A and of B, sign of A, and the word of order in "A before B"; None for other sentences."""
     found = clauses(sentence)
     second = [clause for clause in found if clause.condition and clause.order]
     first = [clause for clause in found if not clause.condition]
@@ -173,8 +172,11 @@ _BEFORE = frozenset(("before", "prior to", "until", "之前", "以前", "前", "
 
 
 def weakened(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
-    """Fewer demands, or weaker ones."""
-    before, after = (sorted(_strengths(sentences)) for sentences in (old, new))
+    """Find fewer or weaker demands."""
+    before, after = (
+        [_strength(clause) for sentence in sentences for clause in clauses(sentence) if not clause.condition]
+        for sentences in (old, new)
+    )
     for limit in (0, 1, 1.5, 2):
         was, now = (sum(each <= limit for each in strengths) for strengths in (before, after))
         if now > was and sum(each > limit for each in after) < sum(each > limit for each in before):
@@ -182,15 +184,8 @@ def weakened(old: Sequence[str], new: Sequence[str]) -> RuleChange | None:
     return None
 
 
-def _strengths(sentences: Sequence[str]) -> Iterator[float]:
-    for sentence in sentences:
-        for clause in clauses(sentence):
-            if not clause.condition:
-                yield _strength(clause)
-
-
 def _strength(clause: Clause) -> float:
-    """0 waived, 1 permitted, 1.5 wished, 2 recommended, 3 demanded, forbidden or said plainly."""
+    """Return 0 for waived, 1 permitted, 1.5 wished, 2 recommended, 3 demanded, forbidden or stated plainly."""
     if clause.waived:
         return 0
     if clause.spoken & WEAKER:

@@ -1,13 +1,12 @@
-"""Whether a text was turned round: "must" to "must not", "always" to "never", "allow" to "deny", 必须 to 不得.
+"""Find reversed statements: "must" to "must not", "always" to "never", "allow" to "deny", 必须 to 不得.
 
-`entries` and `report` ask it. It has two readings that complete each other. Where two sentences differ in
-operators alone, what was put in another's place decides (`_turned`). Where a sentence was written anew, its clauses are
-aligned by what they are about, and signs are compared (`clauses.agree`). Sentences that stand in both texts are left
-out, so that a split, a merge or a new order finds nothing. Strengths ("must" to "should") and a dropped "only" are told
-apart from flips.
+`entries` and `report` call it. If two sentences differ only in operators, the replaced operators decide (`_turned`). If
+a sentence was rewritten, its clauses are aligned by content, and their signs are compared (`clauses.agree`). Sentences
+in both texts are left out, so that a split, a merge or a new order finds nothing. Changes of strength ("must" to
+"should") and a removed "only" are reported apart from reversals.
 
-An embedding sees none of this: the cosine of a sentence and its negation is .9999. Linear in the text but for the
-alignment, which is quadratic in the sentences of one entry that differ.
+Embeddings cannot do this: the cosine of a sentence and its negation is .9999. Linear in the text, except for the
+alignment, which is quadratic in the changed sentences of one entry.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from ctxsteward.language.operators import ATTRIBUTIVE, OPPOSITES, PREFIXES, Toke
 from ctxsteward.language.words import term_stem
 
 NEAR_TEXT = 0.6
-"""Two sentences this alike in their tokens are read as one, changed."""
+"""Likeness of tokens from which two sentences count as one edited sentence."""
 NEAR_CLAUSE = 0.5
-"""Two clauses that share this much of their content are about the same."""
+"""Likeness of content from which two clauses are about the same."""
 LIKELY_CLAUSE = 0.2
-"""So much suffices for the rest of two sentences of which a clause was aligned."""
+"""The same for the remaining clauses of two sentences that have an aligned pair of clauses."""
 SAME_CLAUSE = 0.8
-"""Two clauses of different entries that share this much contradict each other where their signs differ."""
+"""Likeness of content from which clauses of different entries contradict each other if their signs differ."""
 MAX_SENTENCES = 200
-"""That differ, on one side of one comparison; more cannot be judged, and count as turned round."""
+"""Changed sentences on one side of a comparison; more count as reversed without a comparison."""
 
 
 class PolarityChange(NamedTuple):
-    """One place where a text was turned round, or its strength changed."""
+    """One place where a text was reversed, or its strength changed."""
 
     kind: Literal["flip", "modality"]
     before: str
@@ -42,8 +41,9 @@ class PolarityChange(NamedTuple):
 
 
 def polarity_changes(before: Sequence[str], after: Sequence[str]) -> tuple[PolarityChange, ...]:
-    """What was turned round from the sentences of one text to those of another; at most one turn a sentence."""
-    old, new = _rest(before, after)
+    """Find reversals between the sentences of two texts, at most one for each sentence."""
+    same = Counter(map(keys_of, before)) & Counter(map(keys_of, after))
+    old, new = list(_without(before, same)), list(_without(after, same))
     if max(len(old), len(new)) > MAX_SENTENCES:
         return (PolarityChange("flip", f"{len(old)} sentences", f"{len(new)} others"),)
     found: list[PolarityChange] = []
@@ -60,29 +60,21 @@ def polarity_changes(before: Sequence[str], after: Sequence[str]) -> tuple[Polar
 
 
 def contradictions(added: Iterable[str], standing: Iterable[str]) -> Iterator[tuple[Clause, Clause]]:
-    """Clauses of one text that say the opposite of clauses of another, as (standing, added)."""
+    """Yield pairs of clauses (standing, added) that contradict each other."""
     fresh = [clause for sentence in added for clause in clauses(sentence) if not clause.condition]
     kept = [clause for sentence in standing for clause in clauses(sentence) if not clause.condition]
     for one in kept:
         for other in fresh:
             about = min(len(one.content), len(other.content))
-            if one.sign != other.sign and about > 1 and likeness(one, other) >= SAME_CLAUSE and _plainly(one, other):
+            if one.sign == other.sign or about < 2 or likeness(one, other) < SAME_CLAUSE:
+                continue
+            # With a condition in either sentence both may hold: "never A" and "A only if B" are one rule.
+            if not any(c.condition for clause in (one, other) for c in clauses(clause.sentence)):
                 yield one, other
 
 
-def _plainly(one: Clause, other: Clause) -> bool:
-    """Whether neither sentence makes an exception: "never A" beside "A only if B" is one rule."""
-    return not any(c.condition for clause in (one, other) for c in clauses(clause.sentence))
-
-
-def _rest(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Sentences of each side that the other does not have."""
-    spare_old, spare_new = Counter(map(keys_of, before)), Counter(map(keys_of, after))
-    same = spare_old & spare_new
-    return list(_without(before, same)), list(_without(after, same))
-
-
 def _without(texts: Sequence[str], same: Counter[tuple[str, ...]]) -> Iterator[str]:
+    """Yield the texts that are not among the same ones."""
     left = Counter(same)
     for text in texts:
         if left[keys_of(text)] > 0:
@@ -92,7 +84,7 @@ def _without(texts: Sequence[str], same: Counter[tuple[str, ...]]) -> Iterator[s
 
 
 def _twin(sentence: str, others: Sequence[str]) -> str | None:
-    """The sentence most alike, if it is alike enough."""
+    """Return the most similar sentence, or None if none is similar enough."""
     best, best_ratio = None, NEAR_TEXT
     matcher = SequenceMatcher(None, (), keys_of(sentence), autojunk=False)
     for other in others:
@@ -106,7 +98,7 @@ _UNCLEAR = PolarityChange("flip", "", "")
 
 
 def _turned(before: str, after: str) -> PolarityChange | None:
-    """What was turned round between two sentences that differ in operators alone; else `_UNCLEAR`."""
+    """Find a reversal between two sentences that differ only in operators; `_UNCLEAR` for other sentences."""
     old, new = _bare(before), _bare(after)
     matcher = SequenceMatcher(None, [t.key for t in old], [t.key for t in new], autojunk=False)
     flips: list[PolarityChange] = []
@@ -126,17 +118,17 @@ def _turned(before: str, after: str) -> PolarityChange | None:
         elif _strength(gone) != _strength(come):
             strengths.append(_turn("modality", gone, come))
     if len(flips) > 1:
-        return _UNCLEAR  # one negation that moved, or two rules exchanged: their clauses tell
+        return _UNCLEAR  # a negation moved, or two rules were exchanged: comparing clauses decides
     return next(iter((*flips, *strengths)), None)
 
 
 def _attributes(run: Sequence[Token]) -> int:
-    """The sign of the negations inside attributes."""
+    """Return the sign of negations inside attributes."""
     return -1 if sum(token.key.endswith(ATTRIBUTIVE) for token in run) % 2 else 1
 
 
 def _contrast(run: Sequence[Token]) -> bool:
-    """A negation with words of its own: "…, not in your own"."""
+    """Whether a run has a negated contrast, such as "…, not in your own"."""
     places = [index for index, token in enumerate(run) if token.operator and token.operator.sign < 0]
     return bool(places) and len(run) - places[-1] > 2 and all(token.kind == "small" for token in run[places[-1] + 1 :])
 
@@ -153,7 +145,7 @@ _ONLY = ("only", "solely", "仅", "只", "只有", "仅当", "仅在", "只在")
 
 
 def _strength(run: Sequence[Token]) -> frozenset[str]:
-    """What modal words of a run lend; a plain imperative and "must" are one."""
+    """Return the modalities of a run; a plain imperative equals "must"."""
     found: set[str] = {token.operator.modality for token in run if token.operator and token.operator.modality}
     found |= {"only" for token in run if token.key.split()[0] in _ONLY}
     return frozenset(found - {"must", "must_not"})
@@ -169,7 +161,7 @@ def _joined(run: Sequence[Token]) -> str:
 
 
 def _is_opposite(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """Whether one word was put in the place of its opposite."""
+    """Whether a word was replaced by its opposite."""
     one, other = _said(gone), _said(come)
     if not one or not other:
         return False
@@ -180,7 +172,7 @@ def _is_opposite(gone: Sequence[Token], come: Sequence[Token]) -> bool:
 
 
 def _said(run: Sequence[Token]) -> str:
-    """The content of a run as one word; empty where it is none, or several."""
+    """Return the content of a run if it is one word, else an empty text."""
     words = [token.key for token in run if token.kind != "small"] or [token.key for token in run]
     return "".join(words) if len(words) == 1 or all(not word.isascii() for word in words) else ""
 
@@ -189,7 +181,7 @@ _STEMMED = OPPOSITES | {frozenset(map(term_stem, pair)) for pair in OPPOSITES}
 
 
 def _by_clauses(old: Sequence[str], new: Sequence[str], after: frozenset[str]) -> Iterator[PolarityChange]:
-    """Compare what rewritten sentences say clause by clause."""
+    """Compare rewritten sentences clause by clause."""
     fresh = [clause for sentence in new for clause in clauses(sentence)]
     standing = [clause for sentence in after for clause in clauses(sentence)]
     for sentence in old:
@@ -198,12 +190,16 @@ def _by_clauses(old: Sequence[str], new: Sequence[str], after: frozenset[str]) -
             of_both = _completed([pair for pair in pairs if pair[1].sentence == other], sentence, other)
             if not agree(of_both):
                 yield PolarityChange("flip", sentence[:80], other[:80])
-            elif weaker := next((p for p in of_both if p[0].sign == p[1].sign and _weakened(*p)), None):
-                yield PolarityChange("modality", *(str(clause.modality or "must") for clause in weaker))
+                continue
+            for was, now in of_both:
+                modalities = [str(clause.modality or "must") for clause in (was, now)]
+                if was.sign == now.sign > 0 and len({each.removesuffix("_not") for each in modalities}) > 1:
+                    yield PolarityChange("modality", *modalities)
+                    break
 
 
 def _completed(pairs: list[tuple[Clause, Clause]], sentence: str, other: str) -> list[tuple[Clause, Clause]]:
-    """The pairs of two sentences with those that are only likely: what is left of both, where it shares anything."""
+    """Add likely pairs among the clauses of two sentences that have no partner yet."""
     made = list(pairs)
     for one in clauses(sentence):
         left = [each for each in clauses(other) if all(each is not pair[1] for pair in made)]
@@ -214,15 +210,10 @@ def _completed(pairs: list[tuple[Clause, Clause]], sentence: str, other: str) ->
 
 
 def _aligned(clause: Clause, fresh: Sequence[Clause], standing: Sequence[Clause]) -> tuple[Clause, Clause] | None:
-    """The clause that says it now; of several as good, one that agrees."""
+    """Pair a clause with its nearest new clause, preferring one with the same sign; None if none is near."""
     best = max((likeness(clause, other) for other in fresh), default=0.0)
     if best < NEAR_CLAUSE:
         return None
     near = [other for other in (*fresh, *standing) if likeness(clause, other) >= 0.9 * best]
     found = max(near, key=lambda other: (other.sign == clause.sign, likeness(clause, other)))
     return (clause, found) if found in fresh or found.sign == clause.sign else None
-
-
-def _weakened(old: Clause, new: Clause) -> bool:
-    strength = {None: "must", "must_not": "must"}
-    return old.sign > 0 and strength.get(old.modality, old.modality) != strength.get(new.modality, new.modality)

@@ -1,8 +1,8 @@
 """The drift report of a challenger, and the RFC 6902 patches between two profiles.
 
-**Report.** Two profiles are compared key by key, and the challenger also with the version that a person last approved.
-Entries are paired by block and id. Persona, policies, rails and surface give the delta; meta records are compared by
-their ids, and are worth a WARN at most unless they gainsay a locked entry. Levels begin where `DriftLimits` says.
+**Report.** Champion and challenger are compared key by key, and the challenger also with the version that a person last
+approved. Entries are paired by block and id. Persona, policies, rails and surface give the delta. Meta records are
+compared by id, and give at most a WARN unless they contradict a locked entry. `DriftLimits` has the thresholds.
 
     report(champion, challenger)                                              one night
     report(champion, challenger, base=CumulativeBase(version, document, n))   and all nights since that approval
@@ -10,13 +10,13 @@ their ids, and are worth a WARN at most unless they gainsay a locked entry. Leve
 Measured on 751 revisions of published policy files: median delta .056, 90 % below .60, a polarity flip found in 1.7 %
 (this project's own findings).
 
-**Patches** (`difference`) are over the *keyed form* of a profile, in which an entry's place in the JSON is its
-key and not a number that shifts, so a patch says ``replace /policies/entries/refunds/text`` whatever stands before it:
+**Patches** (`difference`) use the *keyed form* of a profile, in which entries have keys instead of positions, so that a
+patch says ``replace /policies/entries/refunds/text`` wherever the entry is:
 
     {"name": …, "policies": {"order": ["refunds", …], "entries": {"refunds": {"text": …, "locked": true, …}, …}}, …}
 
-`version` and `schema_version` are about the commit and stay out. A promotion keeps the patch and its inverse beside the
-version.
+`version` and `schema_version` belong to the commit and are left out. A promotion stores the patch and its inverse
+beside the version.
 
 Everything is pure.
 Source: RFC 6902 (JSON Patch), RFC 6901 (JSON Pointer).
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ctxsteward.language.operators import keys_of, sentences_of
@@ -46,7 +46,7 @@ from .polarity import polarity_changes
 
 NAMELESS = ProfileDocument()
 EDITED = 0.6
-"""Share of the words of both sentences that an edit of one keeps."""
+"""Share of words that a sentence and its edit have in common."""
 
 
 class CumulativeBase(NamedTuple):
@@ -55,7 +55,7 @@ class CumulativeBase(NamedTuple):
     version: int
     document: ProfileDocument
     versions: int
-    """Committed since, the challenger counted."""
+    """Number of versions committed since, including the challenger."""
 
 
 def report(
@@ -64,12 +64,15 @@ def report(
     limits: DriftLimits | None = None,
     base: CumulativeBase | None = None,
 ) -> DriftReport:
-    """Compare a challenger with the profile in force (None: there is none yet)."""
+    """Compare a challenger with the profile in force, or with none yet (None)."""
     limits = limits or DriftLimits()
     findings, head, meta = _compared(champion, challenger, limits)
     cumulative = None if base is None else _cumulative(base, challenger, limits)
-    touched = tuple(_touched(champion or NAMELESS, challenger))
-    locked = {**_locked(champion or NAMELESS), **_locked(challenger)}
+    old, new = entries_of(champion or NAMELESS), entries_of(challenger)
+    touched = tuple(key for key in {**old, **new} if old.get(key) != new.get(key))
+    locked = {key for entries in (old, new) for key, each in entries.items() if each.entry.locked}
+    known = {(record.id, record.text) for record in (champion or NAMELESS).meta if record.approved}
+    approved = [record for record in challenger.meta if record.approved]
     level = worst([f.level for f in findings] + ([cumulative.level] if cumulative else []))
     return DriftReport(
         profile=challenger.name,
@@ -81,14 +84,14 @@ def report(
         findings=findings,
         touched=touched,
         touches_locked=any(key in locked for key in touched) or any(f.kind == "touches_locked" for f in findings),
-        approves=tuple(_approves(champion or NAMELESS, challenger)),
+        approves=tuple(record.id for record in approved if (record.id, record.text) not in known),
         cumulative=cumulative,
         limits=limits,
     )
 
 
 def without_text(drift: DriftReport, address: Callable[[str], str]) -> DriftReport:
-    """The report as it may be kept: meta records by address, nothing of their text."""
+    """Return the report to store: meta records by address, without their text."""
 
     def plain(finding: DriftFinding) -> DriftFinding:
         if finding.block != "meta" or finding.key is None:
@@ -110,27 +113,13 @@ def without_text(drift: DriftReport, address: Callable[[str], str]) -> DriftRepo
 
 
 def worst(levels: Iterable[DriftLevel]) -> DriftLevel:
-    """The worst of several levels; INFO of none."""
+    """Return the worst level; INFO for no levels."""
     return max(levels, key=LEVELS.index, default="INFO")
 
 
 def entries_of(document: ProfileDocument) -> dict[str, BlockEntry]:
-    """The operator's entries under ``block.id``, in order."""
+    """Return the operator's entries by ``block.id``, in order."""
     return {f"{block}.{e.id}": BlockEntry(block, e) for block in BLOCKS for e in getattr(document, block)}
-
-
-def _locked(document: ProfileDocument) -> dict[str, bool]:
-    return {key: True for key, each in entries_of(document).items() if each.entry.locked}
-
-
-def _touched(champion: ProfileDocument, challenger: ProfileDocument) -> Iterator[str]:
-    old, new = entries_of(champion), entries_of(challenger)
-    return (key for key in {**old, **new} if old.get(key) != new.get(key))
-
-
-def _approves(champion: ProfileDocument, challenger: ProfileDocument) -> Iterator[str]:
-    known = {(record.id, record.text) for record in champion.meta if record.approved}
-    return (record.id for record in challenger.meta if record.approved and (record.id, record.text) not in known)
 
 
 # -- comparing -------------------------------------------------------------------------------------------------
@@ -139,19 +128,17 @@ def _approves(champion: ProfileDocument, challenger: ProfileDocument) -> Iterato
 def _compared(
     champion: ProfileDocument | None, challenger: ProfileDocument, limits: DriftLimits
 ) -> tuple[tuple[DriftFinding, ...], WordChangeCounts, WordChangeCounts]:
-    """Findings, and the words that changed in the head and in the meta records."""
+    """Return findings, and the counts of changed words in the head and in the meta records."""
     before = champion or NAMELESS
     old, new = entries_of(before), entries_of(challenger)
-    head = shares(_texts(old.values()), _texts(new.values()))
+    head = shares(
+        {key: each.entry.text for key, each in old.items()}, {key: each.entry.text for key, each in new.items()}
+    )
     meta = shares({r.id: r.text for r in before.meta}, {r.id: r.text for r in challenger.meta})
     findings = [*_entries(old, new, limits, first=champion is None), *_meta(before, challenger)]
     if champion is not None:
         findings += _amounts(before, challenger, head, meta, limits)
     return tuple(findings), head, meta
-
-
-def _texts(entries: Iterable[BlockEntry]) -> dict[str, str]:
-    return {f"{each.block}.{each.entry.id}": each.entry.text for each in entries}
 
 
 def _entries(
@@ -165,12 +152,12 @@ def _entries(
     for key in come:
         yield drift_finding("added", "INFO", new[key], "a new key")
     for key, each in new.items():
-        fresh = _fresh(old.get(key), each)
         standing = new.values() if first else old.values()
         said = sentences_of(old[key].entry.text) if key in old else ()
+        fresh = [sentence for sentence in sentences_of(each.entry.text) if sentence not in said]
         beside = list(contradicted_entries(list(standing), said, each)) if fresh and said else []
         for other in contradicted_entries(list(standing), fresh, each):
-            if other not in beside:  # else the two have stood side by side
+            if other not in beside:  # the old text contradicted it, too
                 yield drift_finding(*_gainsaying(other, each))
         if not first and not each.entry.locked and _is_new_beside_locks(old, each, old.get(key), limits):
             words = "a new line in a profile with locked lines: two people say whether it changes one of them"
@@ -180,10 +167,10 @@ def _entries(
 def _is_new_beside_locks(
     old: Mapping[str, BlockEntry], each: BlockEntry, before: BlockEntry | None, limits: DriftLimits
 ) -> bool:
-    """Whether a new sentence stands beside locked lines, and no person marked its line as unrelated.
+    """Whether a line has a new sentence, other lines are locked, and no person marked the line as unrelated.
 
-    A sentence is not new that stood anywhere before, or that is an edit of one of its line's: most words are the same.
-    Each sentence that is gone may be edited into one.
+    A sentence is not new if it was anywhere in the profile before, or if it shares most words with a removed sentence
+    of the line. Each removed sentence counts as edited into one sentence at most.
     """
     if each.entry.text in limits.unrelated or not any(other.entry.locked for other in old.values()):
         return False
@@ -191,33 +178,29 @@ def _is_new_beside_locks(
     stands = {keys_of(sentence) for sentence in sentences_of(each.entry.text)}
     gone = [keys for keys in map(keys_of, sentences_of(before.entry.text) if before else ()) if keys not in stands]
     for keys in sorted(stands - known):
-        edited = next((other for other in gone if _is_edit(other, keys)), None)
+        edited = next(
+            (
+                other
+                for other in gone
+                if (Counter(other) & Counter(keys)).total() >= EDITED * max(len(other), len(keys))
+            ),
+            None,
+        )
         if edited is None:
             return True
         gone.remove(edited)
     return False
 
 
-def _is_edit(before: Sequence[str], after: Sequence[str]) -> bool:
-    """Whether most words of both sentences are the same."""
-    kept = (Counter(before) & Counter(after)).total()
-    return kept >= EDITED * max(len(before), len(after))
-
-
 def _gainsaying(other: BlockEntry, at: BlockEntry | None) -> tuple[DriftKind, DriftLevel, BlockEntry | None, str]:
-    """A finding that something contradicts an entry."""
+    """Return the fields of a finding that something contradicts an entry."""
     lock = ", which is locked" if other.entry.locked else ""
     level: DriftLevel = "BLOCK" if other.entry.locked else "WARN"
     return "contradiction", level, at, f"it gainsays {other.block}.{other.entry.id}{lock}"
 
 
-def _fresh(before: BlockEntry | None, after: BlockEntry) -> list[str]:
-    known = frozenset(sentences_of(before.entry.text)) if before else frozenset[str]()
-    return [sentence for sentence in sentences_of(after.entry.text) if sentence not in known]
-
-
 def _removed(gone: list[BlockEntry], come: list[BlockEntry]) -> Iterator[DriftFinding]:
-    """Keys that are gone: renamed, removed, or turned round under another key."""
+    """Yield findings about missing keys: renamed, removed, or reversed under another key."""
     elsewhere = [sentence for each in come for sentence in sentences_of(each.entry.text)]
     texts = {each.entry.text: each for each in come}
     for each in gone:
@@ -297,20 +280,12 @@ Operation = Mapping[str, Any]
 """One operation of RFC 6902: ``{"op", "path", "value"?, "from"?}``."""
 
 
-def _whole(record: MetaRecord) -> Json:
-    return record.model_dump(mode="json", exclude={"id"})
-
-
-def _id(record: MetaRecord) -> str:
-    return record.id
-
-
 def keyed(
     profile: ProfileDocument,
-    shown: Callable[[MetaRecord], Json] = _whole,
-    named: Callable[[MetaRecord], str] = _id,
+    shown: Callable[[MetaRecord], Json] = lambda record: record.model_dump(mode="json", exclude={"id"}),
+    named: Callable[[MetaRecord], str] = lambda record: record.id,
 ) -> Json:
-    """The keyed form of a profile; `named` gives the key of a meta record, `shown` what stands under it."""
+    """Return the keyed form of a profile; `named` and `shown` give key and value of a meta record."""
     form: Json = {"name": profile.name}
     for block in BLOCKS:
         form[block] = _block({e.id: e.model_dump(mode="json", exclude={"id"}) for e in getattr(profile, block)})
@@ -319,13 +294,13 @@ def keyed(
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Operation, ...]:
-    """The patch from one keyed form to another."""
+    """Return the patch from one keyed form to another."""
     import jsonpatch
 
     patch = jsonpatch.make_patch(before, after).patch
     if json.dumps(jsonpatch.apply_patch(before, patch), sort_keys=True) == json.dumps(after, sort_keys=True):
         return tuple(patch)
-    # the library's patch does not give `after` back: replacing every block whole always does
+    # The library's patch may be wrong; replacing every block is always right.
     return tuple({"op": "replace", "path": f"/{name}", "value": after[name]} for name in after)
 
 

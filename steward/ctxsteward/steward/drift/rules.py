@@ -1,10 +1,9 @@
-"""The rules in force, and how a statement stands to them: the operator's policies, rails and locked lines.
+"""The rules in force (policies, rails and locked lines), and whether a statement contradicts or repeats one.
 
-Admission, the meta slice and record reviews ask it of the text of a record. No reading of words tells reliably whether
-a statement goes against a rule: of wordings that share few words with the rule it finds one in thirty. So nothing is
-let through because no contradiction was found. Where lines are locked, a person decides about each claim
-(`admission`), and two about each new line (`report`). What `against` finds is an alarm on top of that: it holds a
-record back further, and lets nothing through.
+Admission, the meta slice and record reviews check the text of records. No reading of words finds contradictions
+reliably: if a statement shares few words with the rule, one in thirty is found. So an absent contradiction admits
+nothing. If lines are locked, a person decides about each claim (`admission`), and two about each new line (`report`).
+`against` is an alarm on top of that: a contradiction holds a record back further.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .entries import opposed
 
 
 class Rule(BaseModel):
-    """A line that statements may not gainsay."""
+    """A line that statements may not contradict."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,7 +33,7 @@ class Rule(BaseModel):
 
 
 def rules_of(profile: ProfileDocument | None) -> tuple[Rule, ...]:
-    """Policies, rails and whatever else is locked."""
+    """Return policies, rails and all other locked entries."""
     return tuple(
         Rule(key=f"{block}.{entry.id}", text=entry.text, locked=entry.locked)
         for block in BLOCKS
@@ -44,9 +43,9 @@ def rules_of(profile: ProfileDocument | None) -> tuple[Rule, ...]:
 
 
 def against(rules: Sequence[Rule], text: str) -> Rule | None:
-    """A rule that a statement plainly contradicts; locked ones first. None says nothing: most wordings are not found.
+    """Return a rule that a statement plainly contradicts, locked ones first; most wordings are not found.
 
-    What people tell of themselves ("I waited 45 days for a refund") contradicts no rule.
+    People's statements about themselves ("I waited 45 days for a refund") contradict no rule.
     """
     said = [each for each in sentences_of(own_text(text)) if not of_oneself(each)]
     found = (
@@ -61,9 +60,9 @@ def against(rules: Sequence[Rule], text: str) -> Rule | None:
 
 
 def restates(line: str, text: str) -> bool:
-    """Whether a statement is a sentence of a rule, or the rule, word for word: nothing in it is new, nothing left out.
+    """Whether each sentence of a statement is a whole sentence of a rule, word for word.
 
-    Fewer words would not do: without "unless a manager agrees" it is another rule.
+    Part of a sentence is not enough: without "unless a manager agrees" it is another rule.
 
     >>> restates("Quote the policy. The return period is 30 days.", "the return period is 30 days")
     True
@@ -76,9 +75,9 @@ def restates(line: str, text: str) -> bool:
 
 
 def own_text(text: str) -> str:
-    """A statement without the name of who said it."""
+    """Return a statement without the name of its speaker."""
     return _SPEAKER.sub("", text).strip('「」"')
 
 
 _SPEAKER = re.compile(r"^[^\s:：][^:：\n]{0,30}(?:[:：]\s+|：)")
-"""The text of a fact begins with who said it: ``Ann: I moved.``, ``用户说：「我搬家了。」``"""
+"""The speaker at the beginning of a statement: ``Ann: I moved.``, ``用户说：「我搬家了。」``"""

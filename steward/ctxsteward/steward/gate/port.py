@@ -1,8 +1,8 @@
 """The port of the eval gate: champion and challenger replay the same cases, and no guard may fall.
 
-A *guard* is a metric with a direction and a margin. Each case gives a value for champion and challenger, or None where
-the guard does not apply to it; the report is paired, case by case. `EvalGate` is what a gate implements: the frozen
-suite (`suite.FrozenGate`), and what plays eval suites beside it (`settings.with_suites`).
+A *guard* is a metric with a direction and a margin. A guard has a value of champion and challenger for each case that
+it applies to; the report is paired, case by case. `EvalGate` is implemented by the frozen suite (`suite.FrozenGate`),
+and by the player of eval suites (`settings.with_suites`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ctxsteward.schemas.profile import ProfileDocument
 from ctxsteward.store.profiles.text import canonical_json
 
 Direction = Literal["higher", "lower"]
-"""Which is better."""
+"""Whether higher or lower values are better."""
 
 
 class Guard(NamedTuple):
@@ -25,7 +25,7 @@ class Guard(NamedTuple):
     name: str
     direction: Direction
     margin: float
-    """By how much the mean over the cases may be worse."""
+    """How much worse the mean over the cases may be."""
 
 
 class GuardScores(NamedTuple):
@@ -46,13 +46,13 @@ class GuardResult:
     margin: float
     cases: int
     champion: float | None
-    """Mean; None: it applied to no case."""
+    """Mean, or None if the guard applied to no case."""
     challenger: float | None
     passed: bool
 
     @property
     def fall(self) -> float:
-        """By how much the challenger is worse; 0 where it is not."""
+        """How much worse the challenger is, or 0."""
         if self.champion is None or self.challenger is None:
             return 0.0
         worse = self.champion - self.challenger if self.direction == "higher" else self.challenger - self.champion
@@ -80,11 +80,11 @@ class GateReport:
         return tuple(result.guard for result in self.results if not result.passed)
 
     def is_of(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> bool:
-        """Whether the report is about these two."""
+        """Whether the report is about this champion and challenger."""
         return self.digests == (digest_of(champion), digest_of(challenger))
 
     def document(self) -> dict[str, Any]:
-        """The report as JSON values: numbers, and names of guards and cases."""
+        """Return the report as JSON values: numbers, and names of guards and cases."""
         return {
             "suite": self.suite,
             "passed": self.passed,
@@ -94,7 +94,7 @@ class GateReport:
 
 
 EvalGate = Callable[[ProfileDocument | None, ProfileDocument], GateReport]
-"""Replays the frozen cases with champion (None: there is none) and challenger."""
+"""Replays the frozen cases with champion (or None) and challenger."""
 
 
 def judge_guards(
@@ -104,14 +104,14 @@ def judge_guards(
     champion: ProfileDocument | None,
     challenger: ProfileDocument,
 ) -> GateReport:
-    """The report of measured pairs: means over the same cases, and which guards fell."""
+    """Make a report from measured pairs: means over the same cases, and the guards that fell."""
     results = tuple(_result(guard, [pair for pair in pairs if pair.guard == guard.name]) for guard in guards)
     digests = (digest_of(champion), digest_of(challenger))
     return GateReport(suite=suite, results=results, pairs=tuple(pairs), digests=digests)
 
 
 def digest_of(document: ProfileDocument | None) -> str:
-    """SHA-256 of what a profile says, whatever its number and name."""
+    """Return the SHA-256 of a profile's content, without number and name."""
     if document is None:
         return ""
     plain = ProfileDocument.model_validate(document.model_dump() | {"name": "default", "version": None})

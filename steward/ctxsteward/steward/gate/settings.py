@@ -1,18 +1,18 @@
-"""The gate as an application sets it up: model and head budgets, its own cases, margins, eval suites.
+"""An application's settings of the gate: model and head budgets, its own cases, margins, eval suites.
 
     gate:
       model: gpt-4o                     # or tokenizer: o200k_base
       budgets: {system_tokens: 600, static_tokens: 400}
       cases: gate.yaml                  # merged with the shipped ones
       margins: {hit_rate: 0.1}
-      suites: [verbatim, compression]   # played besides
+      suites: [verbatim, compression]   # played in addition
 
-The history of the replay stays as small as the suite has it, so that every case is compacted. What plays suites is
-installed under the entry-point group ``ctxsteward.eval_gates`` as ``suites`` and called ``(names, model=…,
-tokenizer=…, budgets=…) -> EvalGate``, because the steward must not import the room above it. The report of several
-gates has the guards of all, and none may fall.
+The history budget of the replay cannot be set, so that every case is compacted. The player of eval suites is found by
+the entry-point group ``ctxsteward.eval_gates`` as ``suites`` and called ``(names, model=…, tokenizer=…, budgets=…) ->
+EvalGate``, because the steward must not import the room above it. The report has the guards of all gates, and none may
+fall.
 
-Raises `InputError` (also where no such gate is installed, or a suite is none), `InputTooLarge`.
+Raises `InputError` (also if no player is installed, or a suite is unknown), `InputTooLarge`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from .suite import (
 
 Tokens = Annotated[StrictInt, Field(ge=1, le=1_000_000)]
 MAX_HELD = 200
-"""Held cases of one night beside those of the suite: the first by id."""
+"""Held cases of one night in addition to the suite's: the first by id."""
 
 
 class HeadBudgets(SuiteValue):
-    """Budgets of the head sections, as the application gives them to its builder; None: the default."""
+    """The application's budgets of the head sections; None for the default."""
 
     system_tokens: Tokens | None = None
     static_tokens: Tokens | None = None
@@ -58,17 +58,17 @@ class GateSettings(SuiteValue):
     """How champion and challenger are replayed."""
 
     model: StrictStr | None = None
-    """Whose tokens are counted; None: those of `tokenizer`."""
+    """Model whose tokens are counted; None to use `tokenizer`."""
     tokenizer: Literal["o200k_base", "cl100k_base"] | None = None
-    """None: the model's, else ``o200k_base``."""
+    """None for the model's tokenizer, or ``o200k_base`` without a model."""
     budgets: HeadBudgets = HeadBudgets()
     cases: StrictStr | None = None
-    """A YAML or JSON file of cases and held cases (its form: `suite`), replayed beside the shipped ones."""
+    """YAML or JSON file of cases and held cases (form: see `suite`), replayed with the shipped ones."""
     margins: dict[StrictStr, Annotated[float, Field(ge=0, le=1)]] = Field(default_factory=dict)
-    """By how much the mean of a guard may be worse; a guard that is not named keeps its margin (`suite.GUARDS`)."""
+    """How much worse the mean of a guard may be; other guards keep their margin (`suite.GUARDS`)."""
 
     suites: tuple[StrictStr, ...] = ()
-    """Eval suites that champion and challenger play besides, two scenarios each; each costs seconds a promotion."""
+    """Eval suites that champion and challenger also play, two scenarios each; each adds seconds to a promotion."""
 
     @field_validator("model")
     @classmethod
@@ -90,25 +90,25 @@ class GateSettings(SuiteValue):
         return margins
 
     def builder(self) -> EnvelopeBuilder:
-        """A builder for one replay."""
+        """Make a builder for one replay."""
         given = {name: value for name, value in self.budgets.model_dump().items() if value is not None}
         budgets = Budgets(**given).model_copy(update=REPLAY_BUDGETS).held()
         tokenizer = self.tokenizer or (None if self.model else TOKENIZER)
         return EnvelopeBuilder(model=self.model, tokenizer=tokenizer, budgets=budgets)
 
     def suite(self, held: Iterable[HeldOutRequest] = ()) -> FrozenSuite:
-        """The shipped cases, the application's own, and these held ones."""
+        """Return the shipped cases, the application's own, and these held cases."""
         suite = shipped() if self.cases is None else shipped().with_(load_suite(self.cases))
         more = sorted(set(held), key=lambda request: (request.id, request.event))[:MAX_HELD]
         return suite.holding((*suite.held, *more))
 
     def guards(self) -> tuple[Guard, ...]:
-        """All guards, with the configured margins."""
+        """Return all guards with the configured margins."""
         return tuple(guard._replace(margin=self.margins.get(guard.name, guard.margin)) for guard in GUARDS)
 
 
 def configured(settings: GateSettings, held: Iterable[HeldOutRequest] = ()) -> FrozenGate:
-    """The frozen gate as the settings have it."""
+    """Return the frozen gate of the settings."""
     return FrozenGate(suite=settings.suite(held), guards=settings.guards(), builder=settings.builder)
 
 
@@ -116,12 +116,12 @@ GROUP, NAME = "ctxsteward.eval_gates", "suites"
 
 
 def with_suites(settings: GateSettings, frozen: EvalGate) -> EvalGate:
-    """The frozen gate; where the settings name eval suites, its report has their results, too."""
+    """Return the frozen gate, combined with the eval suites that the settings name."""
     if not settings.suites:
         return frozen
     point = next(iter(entry_points(group=GROUP, name=NAME)), None)
     if point is None:
-        raise InputError(f"gate.suites: nothing that plays eval suites is installed (entry-point group {GROUP})")
+        raise InputError(f"gate.suites: no player of eval suites is installed (entry-point group {GROUP})")
     budgets = {name: value for name, value in settings.budgets.model_dump().items() if value is not None}
     tokenizer = settings.tokenizer or TOKENIZER
     suites: EvalGate = point.load()(settings.suites, model=settings.model, tokenizer=tokenizer, budgets=budgets)

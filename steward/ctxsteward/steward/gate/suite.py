@@ -3,9 +3,9 @@
     gate = FrozenGate(builder=lambda: EnvelopeBuilder(model="gpt-4o", budgets=…), reviewed=frozenset(drift.touched))
     gate(champion, challenger).passed
 
-A case is a conversation, facts said in it (canaries) and a question that asks for them. A held case is one thing that
-a user asks for, which an active record should have anticipated. Those in `cases.json` ship with the package, in
-English and Chinese; an application adds its own in a file, with ids that are unique beside the shipped ones:
+A case is a conversation with planted facts (canaries) and a question that asks for them. A held case is a request of a
+user that an active record should have anticipated. The cases in `cases.json` ship with the package, in English and
+Chinese; an application adds its own in a file, with ids that differ from the shipped ones:
 
     name: desk/1
     cases:
@@ -17,11 +17,11 @@ English and Chinese; an application adds its own in a file, with ids that are un
     held:
       - {id: short, event: Please answer in two sentences.}
 
-Guards measure one profile, over a replayed case or by itself. Envelopes are built by the real builder over a session in
-memory, one build a user turn; a profile that does not fit its budgets gives 0 wherever an envelope was needed. Values
-lie in 0..1, but for counts. What people are asked about anyway (`reviewed`) counts as the challenger has it; all else
-of the champion's policies, locked entries and persona must still be there. The four
-shipped cases of 44 messages take about 70 ms of CPU a profile.
+Guards measure a profile over a replayed case, or alone. The real builder builds envelopes over a session in memory, one
+for each user turn; a profile that exceeds its budgets gets 0 from each guard that needs envelopes. Values are in 0..1,
+except counts. The champion's policies, locked entries and persona must still be there, except for entries that people
+review anyway (`reviewed`), which count as the challenger has them. The four shipped cases of 44 messages take about 70
+ms of CPU for each profile.
 
 Raises `InputError` (file and line, key, what was found, what to do), `InputTooLarge`.
 Source: written for this suite; the state design (input at every boundary).
@@ -61,29 +61,29 @@ Text = Annotated[StrictStr, Field(min_length=1, max_length=20_000)]
 
 
 class SuiteValue(BaseModel):
-    """Base of what a person writes for the gate: frozen, and an unknown key is refused."""
+    """Base of values that a person writes for the gate: frozen, and unknown keys are refused."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
 
 class CaseMessage(SuiteValue):
-    """What one side says."""
+    """One message of a case."""
 
     role: Literal["user", "assistant"]
     content: Text
 
 
 class PlantedFact(SuiteValue):
-    """A fact that a message of the case says, and that must be found again."""
+    """A fact in a message of the case that must be recalled."""
 
     text: Text
-    """What must stand in the envelope."""
+    """Text that must be in the envelope."""
     says: Text
-    """The fact as a sentence: what no record may gainsay."""
+    """The fact as a sentence, which no record may contradict."""
 
 
 class HeldOutRequest(SuiteValue):
-    """Something that a user asks for, which a record of the slice should have anticipated."""
+    """A request of a user that a record of the slice should have anticipated."""
 
     id: EntryId
     language: Language = "en"
@@ -108,7 +108,7 @@ class FrozenCase(SuiteValue):
 
 
 class FrozenSuite(SuiteValue):
-    """Cases under a name, as a file has them; other cases are another name."""
+    """Cases of a file under a name; other cases need another name."""
 
     schema_version: Literal[1] = 1
     name: Annotated[StrictStr, Field(min_length=1, max_length=80)]
@@ -123,11 +123,11 @@ class FrozenSuite(SuiteValue):
         return self
 
     def holding(self, held: Iterable[HeldOutRequest]) -> FrozenSuite:
-        """The suite with these held cases instead."""
+        """Replace the held cases."""
         return self.model_copy(update={"held": tuple(held)})
 
     def with_(self, other: FrozenSuite) -> FrozenSuite:
-        """Both suites as one; raises `InputError` where they share an id."""
+        """Join two suites; raises `InputError` if they share an id."""
         shared = sorted({*self._ids()} & {*other._ids()})
         if shared:
             raise InputError(f"gate cases: {shared[0]!r} is in {self.name!r} already; give it another id")
@@ -139,12 +139,12 @@ class FrozenSuite(SuiteValue):
 
 
 def shipped() -> FrozenSuite:
-    """The suite that comes with the steward."""
+    """Return the suite that comes with the steward."""
     return FrozenSuite.model_validate_json((files(__package__) / SHIPPED).read_bytes())
 
 
 def load_suite(path: str) -> FrozenSuite:
-    """An application's own cases, from a YAML or JSON file."""
+    """Read an application's own cases from a YAML or JSON file."""
     return read_document(path, FrozenSuite, _FORM)
 
 
@@ -154,16 +154,16 @@ _FORM = DocumentKind(
 
 
 Values = dict[str, float]
-"""Values by name of the guard."""
+"""Values by guard."""
 Texts = Mapping[str, str]
-"""Texts that must stand in an envelope's head, by ``block.id``."""
+"""Texts that an envelope's head must have, by ``block.id``."""
 
 ANTICIPATED = 0.5
-"""Share of an event's words that a record which anticipates it has."""
+"""Share of a request's words that a record must have to anticipate it."""
 
 
 def replay(case: FrozenCase, document: ProfileDocument, wanted: Texts, make: Callable[[], EnvelopeBuilder]) -> Values:
-    """Values of the guards that need envelopes; recall comes with the question alone, where canaries are sought."""
+    """Measure the guards that need envelopes; only the final question uses recall, to look for canaries."""
     builder, quiet = make(), make()
     quiet.selector = None
     try:
@@ -186,11 +186,11 @@ def replay(case: FrozenCase, document: ProfileDocument, wanted: Texts, make: Cal
 
 
 LOCKED = "\x00"
-"""Ends the key of a policy that is locked as well."""
+"""Suffix of the key of a locked entry."""
 
 
 def wanted_texts(champion: ProfileDocument, challenger: ProfileDocument, reviewed: frozenset[str]) -> Texts:
-    """Policies and locked entries of the champion; those that people are asked about, as the challenger has them."""
+    """Return policies and locked entries of the champion; reviewed ones as the challenger has them."""
     wanted: dict[str, str] = {}
     now = {f"{block}.{e.id}": e for block in BLOCKS for e in getattr(challenger, block)}
     for block in BLOCKS:
@@ -203,7 +203,7 @@ def wanted_texts(champion: ProfileDocument, challenger: ProfileDocument, reviewe
 
 
 def contradictions(document: ProfileDocument) -> float:
-    """Meta records that gainsay a policy, a rail or a locked entry."""
+    """Count meta records that contradict a policy, a rail or a locked entry."""
     rules = [
         entry for block in BLOCKS for entry in getattr(document, block) if entry.locked or BLOCK_SPECS[block].has_rules
     ]
@@ -211,7 +211,7 @@ def contradictions(document: ProfileDocument) -> float:
 
 
 def persona_consistency(champion: ProfileDocument, challenger: ProfileDocument, reviewed: frozenset[str]) -> float:
-    """Share of the champion's persona that still stands: 0 where it was turned round, 1 where there was none.
+    """Return the share of the champion's persona that was kept: 0 if it was reversed, 1 if there was none.
 
     Reviewed changes count as kept.
     """
@@ -227,7 +227,7 @@ def persona_consistency(champion: ProfileDocument, challenger: ProfileDocument, 
 
 
 def anticipates(document: ProfileDocument, held: HeldOutRequest) -> float:
-    """1 where a record of the slice says what is asked for, else 0."""
+    """Return 1 if a record of the slice has enough words of the request, else 0."""
     event = set(terms(held.event))
     return float(
         any(len(event & set(terms(record.text))) >= max(2, ANTICIPATED * len(event)) for record in document.meta)
@@ -253,14 +253,14 @@ def _head(envelope: Envelope) -> tuple[str, ...]:
 
 
 def _keeps(envelope: Envelope, name: str, builder: EnvelopeBuilder) -> bool:
-    """Whether a section keeps its budget; meta must stay under its trigger."""
+    """Whether a section is within its budget; meta must stay below the compaction trigger."""
     section = envelope.section(name)
     share = builder.budgets.compact_at_fraction if name == "meta" else 1.0
     return section.tokens <= share * section.budget_tokens
 
 
 def _recalled(canary: PlantedFact, envelope: Envelope, meta: Sequence[MetaRecord]) -> bool:
-    """Whether the fact stands in the envelope, and no record says otherwise."""
+    """Whether the fact is in the envelope, and no record contradicts it."""
     fact = ProfileEntry(id="canary", text=canary.says, locked=True)
     return canary.text in envelope.section("dynamic").text and not any(
         opposed(fact, sentences_of(record.text)) for record in meta
@@ -279,8 +279,8 @@ def _share(found: Iterator[bool] | Sequence[bool]) -> float:
 TOKENIZER = "o200k_base"
 
 REPLAY_BUDGETS = {"dynamic_tokens": 530, "recall_fraction": 0.4, "compact_at_fraction": 0.8, "compact_to_fraction": 0.5}
-"""The replay's: so small that every case is compacted over four times, and a slice too large is cut; what bullets keep
-counts for more than what the question finds again."""
+"""Budgets of the replay, so small that every case is compacted more than four times, and too large a slice is cut.
+Facts kept in bullets count for more than facts that the question recalls."""
 
 GUARDS: tuple[Guard, ...] = (
     Guard("policies_verbatim", "higher", 0.0),
@@ -292,15 +292,15 @@ GUARDS: tuple[Guard, ...] = (
     Guard("persona_consistency", "higher", 0.2),
     Guard("hit_rate", "higher", 0.25),
 )
-"""What the frozen suite guards, and by how much the mean of each may be worse. Of the five shipped held cases one may
-be lost; an application with many held cases of its own narrows the margin of `hit_rate`."""
+"""Guards of the frozen suite, with their margins. The margin of `hit_rate` allows for one of the five shipped held
+cases; an application with many held cases of its own should narrow it."""
 
 PROFILE = "profile"
-"""Name of the case of guards that are about a profile alone."""
+"""Case name of guards that measure a profile alone."""
 
 
 def default_builder() -> EnvelopeBuilder:
-    """A builder with the default head budgets and little room for the history."""
+    """Make a builder with the default head budgets and a small history budget."""
     return EnvelopeBuilder(tokenizer=TOKENIZER, budgets=Budgets().model_copy(update=REPLAY_BUDGETS).held())
 
 
@@ -313,7 +313,7 @@ class FrozenGate:
     builder: Callable[[], EnvelopeBuilder] = default_builder
     """Makes a builder for one replay, with the head budgets of the application."""
     reviewed: frozenset[str] = frozenset()
-    """Entries whose change is put before people, as ``policies.refunds``."""
+    """Changed entries that people review, such as ``policies.refunds``."""
 
     def __call__(self, champion: ProfileDocument | None, challenger: ProfileDocument) -> GateReport:
         pairs = tuple(self._pairs(champion or ProfileDocument(), challenger))

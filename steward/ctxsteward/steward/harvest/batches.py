@@ -1,9 +1,9 @@
-"""Batches of transcripts: how they are cut, who runs them, and the record of a finished one, which is not done twice.
+"""Batches of transcripts: dealing, runners, and the record of a finished batch, which is not harvested twice.
 
-Due transcripts are dealt into batches by a hash of their names, so the same transcripts make the same batches in any
-order, and one more transcript changes one batch. A batch is known by what it reads (names, versions of their content,
-the harvesters' version); a night that was killed finds its finished batches again. A finished batch is a chain of one
-link:
+Due transcripts are dealt into batches by a hash of their names, so the same transcripts make the same batches in
+any order, and one more transcript changes one batch. A batch's address depends on its input (names, versions of
+their content, the harvesters' version), so that a night after a kill finds finished batches again. A finished batch
+is a chain of one link:
 
     steward/<tenant>/<profile>/batches/<batch address>/000000000001.json
     body: {"schema_version": 1, "artifacts": [address], "transcripts": n, "skipped": {reason: n},
@@ -12,9 +12,9 @@ link:
            "uses": [[address of a reading, revision, {fate: [id of a record]}, [address of a subject], version | null,
            {what: n}]]}
 
-It holds addresses and numbers only, because the name of a transcript may itself say something about somebody. A runner
-(`Run`: threads here, Prefect tasks in `flows`) is given the batches and yields a result for each, in order; a batch
-that raises is a `BatchFailure`, and its transcripts stay due.
+It holds only addresses and numbers, because the name of a transcript may reveal something about a person. A runner
+(`Run`: threads here, Prefect tasks in `flows`) gets the batches and yields a result for each, in order; a batch that
+raises is a `BatchFailure`, and its transcripts stay due.
 
 Raises `Damaged`, `OutcomeUnknown`, `StoreUnavailable`. Source: the layered-envelope design (replay in batches).
 """
@@ -41,19 +41,19 @@ VERSION = 1
 
 
 class Batch(NamedTuple):
-    """What one task takes."""
+    """The items of one task."""
 
     address: str
     items: tuple[SourceItem, ...]
 
 
 class WithdrawnTranscript(NamedTuple):
-    """A transcript that its people took back where it came from."""
+    """A transcript that its people withdrew at its source."""
 
     item: str
-    """Address of its name."""
+    """Address of the item's name."""
     session: str | None
-    """Address of the session; None: all that came out of the item."""
+    """Address of the session; None for all sessions of the item."""
 
 
 class RefusedTranscript(NamedTuple):
@@ -66,7 +66,7 @@ class RefusedTranscript(NamedTuple):
 
 
 class BatchFailure(NamedTuple):
-    """A batch that came to no end; its transcripts stay due."""
+    """A batch that failed; its transcripts stay due."""
 
     batch: Batch
     error: str
@@ -74,60 +74,60 @@ class BatchFailure(NamedTuple):
 
 
 class SessionUse(NamedTuple):
-    """What one session showed: of the version it was under, and of the records in its sight."""
+    """The use of records and of a profile version in one session."""
 
     reading: str
-    """Address of the session where it was read; the same for every reading of it."""
+    """Address of the session in its source; the same for every reading."""
     revision: int
-    """Number of the reading; of two readings of one session the higher one counts."""
+    """Number of the reading; the highest of a session counts."""
     fates: Mapping[str, Sequence[str]]
-    """Ids of records by what became of them (`usage.FATES`)."""
+    """Ids of records by fate (`usage.FATES`)."""
     rests: Sequence[str] = ()
-    """Addresses of the session and of everybody who spoke in it (`Vault.subject_address`): it counts until one of them
-    is forgotten."""
+    """Addresses of the session and of everybody who spoke in it (`Vault.subject_address`); the session counts until one
+    of them is forgotten."""
     version: int | None = None
-    """Version of the profile that it was under; None: not known."""
+    """Version of the profile that the session used; None if unknown."""
     arm: Mapping[str, int] = MappingProxyType({})
-    """What it showed of that version (`canary.CanaryArm`)."""
+    """Counts for the canary of that version (`canary.CanaryArm`)."""
     voice: str = ""
-    """Address of the principal it was with: names that look alike are one. Empty: nobody knows who that was."""
+    """Address of the session's principal, the same for look-alike names; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What became of a batch."""
+    """The result of a batch."""
 
     address: str
     artifacts: tuple[str, ...]
-    """Addresses of harvest artifacts, sorted."""
+    """Sorted addresses of harvest artifacts."""
     transcripts: int = 0
-    """That were read and harvested."""
+    """Number of harvested transcripts."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Transcripts that are none of the steward's business, by reason."""
+    """Number of transcripts that are not for the steward, by reason."""
     quarantined: tuple[RefusedTranscript, ...] = ()
     gone: tuple[WithdrawnTranscript, ...] = ()
     hits: Mapping[str, int] = field(default_factory=dict)
-    """What use the records in force were: the sums of the sessions' `usage.UseTally`."""
+    """Sums of the sessions' `usage.UseTally`."""
     uses: tuple[SessionUse, ...] = ()
-    """Session by session, and record by record; sessions under no version that were shown none are left out."""
+    """Uses by session, without sessions that have neither a version nor shown records."""
     dated: Mapping[str, int] = field(default_factory=dict)
-    """Transcripts by where their times are from (`transcript.Dated`)."""
+    """Number of transcripts by the source of their times (`transcript.Dated`)."""
     found: bool = False
-    """Finished by an earlier run."""
+    """Whether an earlier run finished the batch."""
     cpu_seconds: float = 0.0
-    """What it took this time."""
+    """CPU time of this run."""
 
 
 class BatchRecords:
-    """What became of the batches of one profile's transcripts."""
+    """Stored results of the batches of one profile."""
 
     def __init__(self, store: Store, tenant: str, profile: str, *, extractor: str) -> None:
-        """`extractor`: version of all that turns a transcript into observations."""
+        """`extractor` is the version of all code that turns a transcript into observations."""
         self._store, self._tenant, self._profile = store, tenant, profile
         self._key, self._extractor = store.keys.address_key(tenant), extractor
 
     def batch(self, items: tuple[SourceItem, ...], salt: str = "") -> Batch:
-        """These items as a batch; another `salt` makes it another batch, that is done anew."""
+        """Make a batch of items; another `salt` makes another batch, which is harvested again."""
         read = [(item.source, item.name, item.version, item.revision) for item in items]
         data = json.dumps([self._profile, self._extractor, salt, read]).encode()
         return Batch(address_of(self._key, self._tenant, "batch", data), items)
@@ -139,45 +139,45 @@ class BatchRecords:
         )
 
     def address(self, item: SourceItem) -> str:
-        """What an item is called where names may not stand."""
+        """Return the address that stands for an item's name."""
         return address_of(self._key, self._tenant, "item", json.dumps([item.source, item.name]).encode())
 
     def session(self, session: str) -> str:
-        """What a session is called where names may not stand."""
+        """Return the address that stands for a session's name."""
         return address_of(self._key, self._tenant, "session", session.encode())
 
     def reading(self, item: SourceItem, session: str) -> str:
-        """What a session of an item is called where names may not stand."""
+        """Return the address that stands for a session of an item."""
         named = json.dumps([item.source, item.name, session]).encode()
         return address_of(self._key, self._tenant, "reading", named)
 
     def subjects(self, session: str, principals: Iterable[str | None]) -> tuple[str, ...]:
-        """A session and its people, by the addresses under which they may be forgotten."""
+        """Return the subject addresses of a session and its people, which an erasure names."""
         names = {session, *(subject_of(session, who) for who in principals)}
         return tuple(sorted(map(self._store.vault(self._tenant).subject_address, names)))
 
     def find(self, address: str) -> BatchResult | None:
-        """What became of this batch; None where it was never finished."""
+        """Return the result of a batch, or None if it was never finished."""
         try:
             return self._read(address, self._chain(address).read(1))
         except ObjectMissing:
             return None
 
     def read(self, address: str) -> BatchResult:
-        """What became of a batch that is known to be finished."""
+        """Return the result of a finished batch."""
         return self._read(address, self._chain(address).present(1))
 
     def every(self) -> Iterator[BatchResult]:
-        """All batches that were ever finished, by address; costs a listing and a request each."""
+        """Yield the results of all finished batches; costs a listing, and a request for each."""
         return map(self.read, self.addresses())
 
     def addresses(self) -> Iterator[str]:
-        """Addresses of all batches that were ever finished; costs a listing."""
+        """Yield the addresses of all finished batches; costs a listing."""
         folder = steward_folder(self._tenant, self._profile, "batches")
         return (info.key.split("/")[-2] for info in self._store.objects.list(f"{folder}/"))
 
     def write(self, result: BatchResult) -> BatchResult:
-        """Keep it; where another worker has finished the same batch first, what that one found."""
+        """Store a result and return it, or the result of another worker that finished the batch first."""
         body = {
             "schema_version": VERSION,
             "artifacts": list(result.artifacts),
@@ -220,7 +220,7 @@ class BatchRecords:
 
 
 def newest(uses: Iterable[SessionUse]) -> list[SessionUse]:
-    """Each session once, by its newest reading, of two by the one that tells more; the same for any order."""
+    """Return the newest reading of each session (of equal ones, that with more records), in any order of input."""
     found: dict[str, SessionUse] = {}
     for use in sorted(uses, key=lambda use: (use.revision, sum(map(len, use.fates.values())), repr(use))):
         found[use.reading] = use
@@ -234,7 +234,7 @@ def _row(use: SessionUse) -> list[object]:
 
 
 def batched(items: Iterable[SourceItem], batch_transcripts: int) -> Iterator[tuple[SourceItem, ...]]:
-    """Items in batches of half to all of `batch_transcripts` on average, each sorted; the same for any order.
+    """Deal items into sorted batches, on average of half to all of `batch_transcripts`, in any order of input.
 
     >>> [len(batch) for batch in batched([SourceItem("s", str(n), "") for n in range(1_000)], 500)]
     [502, 498]
@@ -255,10 +255,10 @@ def _lot(item: SourceItem) -> int:
 
 
 Harvest = Callable[[Batch], BatchResult]
-"""Reads the transcripts of one batch, keeps what they gave, and says what became of it. Repeating it does no harm."""
+"""Harvests one batch, stores artifacts and result, and returns the result; safe to repeat."""
 
 Run = Callable[[Iterable[Batch]], Iterator[BatchResult | BatchFailure]]
-"""A runner: given batches, it yields what became of each, in order. `in_threads` makes one."""
+"""A runner: yields the result of each batch, in order. `in_threads` makes one."""
 
 
 def in_threads(harvest: Harvest, workers: int) -> Run:

@@ -1,25 +1,25 @@
-"""The harvest of one transcript: all harvesters run, and what is worth keeping remains as observations.
+"""The harvest of one transcript: run all harvesters, and return their observations.
 
-`night.batch_harvest` calls `harvest` in its worker processes. It reads what people say once for all harvesters that
-need it, then the tool calls. It is pure, uses no model, and its time is linear in the text. `EXTRACTOR` names the
-rules: a change of a rule raises its harvester's version, and transcripts are read again. Three rules are here because
-they concern all harvesters:
+`night.batch_harvest` calls `harvest` in its worker processes. It reads people's sentences once for all harvesters, then
+the tool calls. It is pure, uses no model, and takes time linear in the text. `EXTRACTOR` names the rules: a changed
+rule raises its harvester's version, and transcripts are read again. Three rules are here because they apply to all
+harvesters:
 
-    borrowed words   A person who pastes what a tool or the assistant said does not make it a person's claim. A claim is
-                     borrowed where most of its runs of three words (characters, in Chinese and Japanese), or of those
-                     after a colon, were said earlier by somebody who is no person. A changed value breaks the runs.
+    borrowed words   Text of a tool or the assistant that a person pastes is not the person's claim. A claim is borrowed
+                     if most of its runs of three words (characters, in Chinese and Japanese), or of the runs after a
+                     colon, were said earlier by somebody who is no person. A changed value breaks the runs.
     one claim        A sentence gives each claim once, the strict one before the broad one.
-    confirmed        What a person claims of the world, for others, is confirmed where a tool that the operator declares
-                     as reading (`confirming_fields`) answered the same in the same transcript: one object of JSON that
-                     has the thing and most of the claim's words, and the claim's value in a declared field. Nobody may
-                     have said that value before the answer came, the arguments of the calls included, because many
-                     tools repeat what they are given. The answer is cited (`confirms`). An internal tool's answer that
-                     has another figure for the same thing denies the claim (`contradicts`).
+    confirmed        A person's claim about the world is confirmed if a tool with declared fields (`confirming_fields`)
+                     answered the same in the same transcript: one JSON object with the thing, most of the claim's
+                     words, and the claim's value in a declared field. Nobody may have said that value before the
+                     answer, not even in a call's arguments, because many tools repeat their input. The answer is cited
+                     (`confirms`). If an internal tool's answer has another figure for the same thing, it denies the
+                     claim (`contradicts`).
 
 An eval failure is a record about the agent: a template over a failed scorer's name and reason
 (`ReplayedTranscript.eval_failures`: ``SCORER: REASON`` or ``SCORER``), with the user's last request as its evidence.
 
-What is for its session, its project or its speaker alone tells how the session went (`usage`), and is not kept
+Claims for the session, the project or the speaker alone only measure how the session went (`usage`), and are not stored
 (`lasting`).
 
 Source: the state design (derived text has the least trust of its sources; origin is bound where text is written).
@@ -63,11 +63,14 @@ Run = tuple[str, ...]
 
 
 def own_words(observations: Sequence[Observation], replayed: ReplayedTranscript) -> list[Observation]:
-    """The observations whose claim is in words of the person who makes it."""
+    """Return the observations whose claims are in the person's own words."""
     if not observations or all(said.trust in _PEOPLE for said in replayed.utterances):
         return list(observations)
     places = {said.ref: at for at, said in enumerate(replayed.utterances)}
-    claims = [(observation, _parts(_claimed(observation, replayed, places))) for observation in observations]
+    claims = []
+    for observation in observations:
+        ref, start, stop, _ = observation.places[0]
+        claims.append((observation, _parts(cut(replayed.utterances[places[ref]].text, start, stop) or "")))
     first = _first({run for _, parts in claims for runs in parts for run in runs}, replayed.utterances)
     return [
         observation
@@ -77,26 +80,21 @@ def own_words(observations: Sequence[Observation], replayed: ReplayedTranscript)
     ]
 
 
-def _claimed(one: Observation, replayed: ReplayedTranscript, places: dict[str, int]) -> str:
-    ref, start, stop, _ = one.places[0]
-    return cut(replayed.utterances[places[ref]].text, start, stop) or ""
-
-
 def _parts(text: str) -> list[list[Run]]:
-    """The runs of a claim, and of what it introduces."""
+    """Return the runs of words of a claim, and of its text after a colon."""
     introduced = _INTRODUCED.split(text, maxsplit=1)[1:]
     return [list(_runs(part)) for part in (text, *introduced)]
 
 
 def _is_borrowed(runs: Sequence[Run], at: int, first: dict[Run, int], replayed: ReplayedTranscript) -> bool:
     if replayed.utterances[at].trust not in _PEOPLE:
-        return False  # trusted as little as it may be already
+        return False  # the claim has no person's trust anyway
     others = sum(replayed.utterances[first[run]].trust not in _PEOPLE for run in runs)
     return bool(runs) and others >= BORROWED_FRACTION * len(runs)
 
 
 def _first(wanted: set[Run], utterances: Iterable[ReplayedUtterance]) -> dict[Run, int]:
-    """Where each of these runs is said first."""
+    """Return the first utterance of each of these runs."""
     first: dict[Run, int] = {}
     lengths = sorted({len(run) for run in wanted})
     for at, said in enumerate(utterances):
@@ -108,7 +106,7 @@ def _first(wanted: set[Run], utterances: Iterable[ReplayedUtterance]) -> dict[Ru
 
 
 def _runs(text: str) -> Iterator[Run]:
-    """All runs of words; a shorter text is one run, of two words at least."""
+    """Yield all runs of words; a text shorter than a run is one run of at least two words."""
     words = _WORD.findall(text.casefold())
     return _in_a_row(words, min(RUN, max(2, len(words))))
 
@@ -125,7 +123,7 @@ MAX_ANSWER_CHARS = 20_000
 
 
 def confirmed(observations: Sequence[Observation], replayed: ReplayedTranscript) -> list[Observation]:
-    """The observations, those that an internal tool's answer confirms or denies with a span of it."""
+    """Add a citation to observations that an internal tool's answer confirms or denies."""
     claims = [_claim_of(one) for one in observations]
     if not any(claims):
         return list(observations)
@@ -169,22 +167,24 @@ def _in_a_line(plain: Mapping[str, object]) -> str:
 
 
 class _ToolClaim(NamedTuple):
-    """What an observation claims, as far as a tool's answer may say the same or otherwise."""
+    """The parts of a claim that a tool's answer may confirm or deny."""
 
     figures: frozenset[tuple[str, str]]
     """Numbers with their units."""
     value: frozenset[str]
-    """Keys of its value, of the thing that has it, and of what else it says."""
+    """Keys of the value's words."""
     thing: frozenset[str]
+    """Keys of the words for the thing with the value."""
     about: frozenset[str]
+    """Keys of the claim's other words."""
     is_of_world: bool
-    """Whether votes alone do not carry it to others: it takes an answer that says the same."""
+    """Whether votes do not suffice, so that an answer must confirm it."""
     has_figure: bool
-    """Whether some thing is said to have a figure: another figure denies it, whomever it is for."""
+    """Whether it gives a thing a figure, so that another figure denies it."""
 
 
 def _claim_of(one: Observation) -> _ToolClaim | None:
-    """None: no answer says anything to it."""
+    """Return the claim of an observation, or None if no answer can confirm or deny it."""
     spec = KINDS[one.kind]
     if one.reach != "shared" or one.value is None or spec.is_template:
         return None
@@ -212,7 +212,7 @@ def _checked(
     read: Sequence[_FieldRead],
     replayed: ReplayedTranscript,
 ) -> Observation:
-    """The observation with the first answer that confirms it, else the last that denies it."""
+    """Cite the first answer that confirms an observation, or else the last that denies it."""
     if claim.is_of_world:
         said = next((field.said for field in read if _says_the_same(field, claim)), None)
         if said is not None and not _is_said_before(said, claim, replayed):
@@ -231,7 +231,7 @@ def _citing(one: Observation, said: ReplayedUtterance, relation: Relation) -> Ob
 
 
 def _stated(text: str) -> list[str]:
-    """What an answer states: its sentences, or each object of its JSON as names and values in a row."""
+    """Return the sentences of an answer, or a line of names and values for each object of its JSON."""
     values = list(values_in(text)) or [text]
     lines = [_in_a_line(_plain_fields(value)) for value in values if isinstance(value, dict)]
     return lines + [line for value in values if isinstance(value, str) for line in sentences_of(value)]
@@ -246,7 +246,7 @@ def _says_the_same(field: _FieldRead, claim: _ToolClaim) -> bool:
 
 
 def _is_said_before(answer: ReplayedUtterance, claim: _ToolClaim, replayed: ReplayedTranscript) -> bool:
-    """Whether the claim's value stands in anything before an answer: what somebody said, a call's arguments."""
+    """Whether the claim's value occurs in a message or in a call's arguments before an answer."""
     numbers = {number for number, _ in claim.figures}
     for said in replayed.utterances:
         if said is answer:
@@ -260,11 +260,11 @@ def _is_said_before(answer: ReplayedUtterance, claim: _ToolClaim, replayed: Repl
 
 
 _AGO = re.compile(r"\bago\b|前")
-"""Says when something was, not what it is."""
+"""Words of past time: such a line does not say how things are."""
 
 
 def _says_otherwise(line: str, claim: _ToolClaim) -> bool:
-    """Whether a line has the thing and most of what is said of it, and other figures of the same unit alone."""
+    """Whether a line is about the claim's thing, and has only other figures of the same unit."""
     found, units = _figures_in(line), {unit for _, unit in claim.figures}
     if not claim.thing or "" in units or claim.figures & found or _AGO.search(line):
         return False
@@ -276,7 +276,7 @@ def _figures_in(line: str) -> frozenset[tuple[str, str]]:
 
 
 def _is_about(line: str, claim: _ToolClaim, needed: Set[str]) -> bool:
-    """Whether a line has all that is needed, and most of what the claim says besides its value."""
+    """Whether a line has all needed words, and most of the claim's other words."""
     told = read_statement(line).keys
     if not claim.about or not all(is_kin_of(key, told) for key in needed):
         return False
@@ -290,7 +290,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff<>`\[\]{}]+")
 
 
 def eval_failures(every: Sequence[Sentence]) -> list[Observation]:
-    """One observation for each scorer that failed; none without a user's words to cite."""
+    """Return an observation for each failed scorer, if there are user's words to cite."""
     sentences = [sentence for sentence in every if sentence.said.role == "user"]
     if not sentences:
         return []
@@ -332,7 +332,7 @@ HEARD: Mapping[str, tuple[str, Hearing]] = MappingProxyType(
         "own_words": (OWN_WORDS_EXTRACTOR, sentences_of_people),
     }
 )
-"""By name: the version of its rules, and what reads by them. A version that changes has old transcripts read again."""
+"""Harvesters of people's sentences, with the versions of their rules; a new version reads old transcripts again."""
 STRUCTURAL: Mapping[str, tuple[str, Harvester]] = MappingProxyType(
     {
         "tool_errors": (TOOL_ERRORS_EXTRACTOR, tool_errors),
@@ -348,36 +348,41 @@ EXTRACTOR = f"{EXTRACTOR_VERSION},{BORROWED_EXTRACTOR},{CONFIRMED_EXTRACTOR}"
 
 
 def harvest(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
-    """All observations of a transcript, each claim of a sentence once."""
+    """Return all observations of a transcript, each claim of a sentence once."""
     sentences = listen(replayed)
     heard = [observation for _, hearing in HEARD.values() for observation in hearing(sentences)]
     structural = [observation for _, harvester in STRUCTURAL.values() for observation in harvester(replayed)]
     kept = confirmed(own_words(_once(heard), replayed), replayed)
     told = {one.places[0].ref: one.places[0] for one in kept if one.reach == "shared" and not is_own_words(one)}
-    kept = [one for one in kept if not (is_own_words(one) and _overlaps(one.places[0], told.get(one.places[0].ref)))]
-    return (*kept, *structural)
+    remaining = []
+    for one in kept:
+        place, other = one.places[0], told.get(one.places[0].ref)
+        is_covered = other is not None and place.start < other.stop and other.start < place.stop
+        if not (is_covered and is_own_words(one)):  # a cue found the same words
+            remaining.append(one)
+    return (*remaining, *structural)
 
 
 def is_own_words(one: Observation) -> bool:
-    """Whether no cue found it: it counts only where several say alike."""
+    """Whether no cue found an observation, so that it counts only if several people say alike."""
     return one.slot.attribute == OWN_WORDS
 
 
-def _overlaps(one: MessageSpan, other: MessageSpan | None) -> bool:
-    return other is not None and one.start < other.stop and other.start < one.stop
-
-
 def lasting(observations: Iterable[Observation]) -> list[Observation]:
-    """Those that may hold for everybody."""
+    """Return the observations that may hold for everybody."""
     return [one for one in observations if one.reach == "shared"]
 
 
 def _once(observations: Iterable[Observation]) -> list[Observation]:
-    """Each sentence once: strict before broad, and never the same claim twice in one place."""
+    """Keep each claim of a sentence once, strict ones before broad ones."""
     given = list(observations)
     kept: dict[str, list[Observation]] = {}
     dropped = set()
-    for number, seen in sorted(enumerate(given), key=lambda each: _rank(each[1])):
+    # Templates and strict claims come first, because a claim is dropped for one before it.
+    ranked = sorted(
+        enumerate(given), key=lambda each: not KINDS[each[1].kind].is_template and each[1].strength != "strict"
+    )
+    for number, seen in ranked:
         beside = kept.setdefault(seen.places[0].ref, [])
         if any(_says_it(other, seen) for other in beside):
             dropped.add(number)
@@ -386,12 +391,8 @@ def _once(observations: Iterable[Observation]) -> list[Observation]:
     return [seen for number, seen in enumerate(given) if number not in dropped]
 
 
-def _rank(seen: Observation) -> int:
-    return int(not KINDS[seen.kind].is_template and seen.strength != "strict")
-
-
 def _says_it(other: Observation, seen: Observation) -> bool:
-    """Whether one of a sentence leaves another nothing to say; the first ranks no lower."""
+    """Whether an observation makes another one of the same sentence redundant."""
     one, two = other.places[0], seen.places[0]
     if KINDS[seen.kind].is_template or one.stop <= two.start or two.stop <= one.start:
         return False

@@ -1,7 +1,7 @@
-"""How much use active records were in one session: which events they foresaw, whether they applied and were obeyed.
+"""The use of active records in one session: events they anticipated, and whether they fired and were obeyed.
 
-`night.batch_harvest` calls `tally` for each session. The sums reach the night's report, the ledger's side table (and
-through it the value of a record in the slice), and the canary.
+`night.batch_harvest` calls `tally` for each session. The sums go to the night's report, the ledger's table of uses (and
+so into a record's value in the slice), and the canary.
 
     anticipated / events    later events that an active record foresaw
     fired / shown           records shown whose trigger came up (*used*)
@@ -16,9 +16,9 @@ judged by what the assistant says until a person speaks of the slot:
     contradicted   the assistant did otherwise, and a person had to repeat what the record says
     unjudged       words cannot tell
 
-A person who states a wish anew has not been disobeyed. *Did otherwise* means that the assistant said what the record
-asks to avoid; or did not say the record's value and either spoke of the matter, or the person corrects it or says that
-they repeat themselves ("as I said", 我说过). Tallies add up in any order.
+A person who only repeats a wish was not disobeyed. *Did otherwise* means that the assistant said the value that the
+record asks to avoid; or that it did not say the record's value, and either it spoke of the topic, or the person
+corrects it or complains about repeating themselves ("as I said", 我说过). Tallies add up in any order.
 
 Pure. Source: the layered-envelope design (records shown, fired, obeyed).
 """
@@ -51,14 +51,14 @@ _AGAIN = re.compile(
     r"|我(?:都|已经|早就|刚才|刚刚|之前|前面|上次|明明)*(?:说|讲|提|告诉|要求|强调)(?:你|您)?过"
     r"|再说一(?:遍|次)|又(?:用|是|在|给|错|忘)|不是(?:说|告诉)[^，,。]{0,6}(?:吗|过|了)|怎么(?:还|又)|还是(?:在)?用|多少(?:遍|次)|几(?:遍|次)了|记得吗"
 )
-"""What people say who have to repeat themselves."""
+"""Words of people who have to repeat themselves."""
 _NO = re.compile(r"(?:no|nope|wrong)\b|不(?:对|是|行)?[，,。！!]|错了")
-"""Opens an objection, where nothing was asked."""
+"""Opening of an objection, unless it answers a question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedRecord:
-    """The fields of a record that decide whether it foresaw, fired and was obeyed."""
+    """The fields of a record that decide whether it anticipated an event, fired and was obeyed."""
 
     id: str
     kind: RecommendationKind
@@ -89,11 +89,11 @@ class WatchedRecord:
 
     @property
     def said_value(self) -> str | None:
-        """Its value as it would be said."""
+        """The value as people would say it."""
         return None if self.value is None else str(self.value).casefold()
 
     def topic(self) -> frozenset[str]:
-        """Words by which its slot or trigger would come up."""
+        """Return the words of the slot and the trigger."""
         words = {*name_words(self.slot.attribute), *_words(self.trigger or ""), *_words(self.slot.attribute)}
         words |= set(_words(self.slot.subject))
         return frozenset(word for word in words if word not in _ABOUT and (len(word) > 2 or not word.isascii()))
@@ -103,7 +103,7 @@ class WatchedRecord:
         return self.topic() | frozenset(word for word in _words(str(self.value or "")) if word not in _ABOUT)
 
     def is_of(self, observation: Observation) -> bool:
-        """Whether an observation is about its slot; or is a correction of something unnamed, in this record's words."""
+        """Whether an observation is about the record's slot, or is a correction in the record's words."""
         if slot_of(self.slot) == slot_of(observation.slot):
             return True
         if observation.kind != "correction" or self.slot.subject != observation.slot.subject:
@@ -113,7 +113,7 @@ class WatchedRecord:
 
 
 class FoldedTalk:
-    """What was said, folded for searching."""
+    """The messages of a transcript, case-folded for searching."""
 
     def __init__(self, replayed: ReplayedTranscript) -> None:
         self._said: dict[str, ReplayedUtterance] = {
@@ -121,11 +121,11 @@ class FoldedTalk:
         }
 
     def text(self, ref: str) -> str:
-        """The text of this message; empty where the talk does not have it."""
+        """Return the text of a message, or an empty text."""
         return self._said[ref].text.casefold() if ref in self._said else ""
 
     def assistant(self, after: int = 0, before: float = float("inf")) -> str:
-        """What the assistant said between two messages."""
+        """Return the assistant's text between two messages."""
         return _folded(one for one in self._said.values() if one.role == "assistant" and after < one.ordinal < before)
 
     def is_about(self, words: Iterable[str]) -> bool:
@@ -135,7 +135,7 @@ class FoldedTalk:
 
 
 def by_calls(trigger: FixTrigger, fired: Sequence[ToolStep]) -> Judgement:
-    """Judge a tool fix by the answers to the calls that it applied to."""
+    """Judge a tool fix by the answers to the calls that fired it."""
     answered = [call for call in fired if call.answer is not None]
     if any(call.failure is not None and call.failure.code == trigger.code for call in answered):
         return "contradicted"
@@ -143,7 +143,7 @@ def by_calls(trigger: FixTrigger, fired: Sequence[ToolStep]) -> Judgement:
 
 
 def by_words(record: WatchedRecord, spoken_of: Sequence[Observation], talk: FoldedTalk) -> Judgement:
-    """Judge any other record; `spoken_of`: what people said of its slot in this talk, in any order."""
+    """Judge any other record; `spoken_of` are people's observations about its slot, in any order."""
     stated = sorted(spoken_of, key=ordinal_of)
     after = 0
     for statement in stated:
@@ -160,11 +160,11 @@ def by_words(record: WatchedRecord, spoken_of: Sequence[Observation], talk: Fold
 
 
 def _did_otherwise(record: WatchedRecord, repeated: Observation, talk: FoldedTalk, between: str) -> bool:
-    """Whether the assistant, before somebody said this, did otherwise than the record asks."""
+    """Whether the assistant's text before an observation disobeyed the record."""
     if not between:
         return False
     if record.polarity != repeated.polarity and "negative" in (record.polarity, repeated.polarity):
-        return False  # they want the opposite now
+        return False  # the person wants the opposite now
     text, value = talk.text(repeated.places[0].ref), record.said_value
     objects = _NO.match(text) is not None and not between.rstrip().endswith(("?", "？"))
     must_repeat = objects or repeated.kind == "correction" or _AGAIN.search(text) is not None
@@ -174,22 +174,22 @@ def _did_otherwise(record: WatchedRecord, repeated: Observation, talk: FoldedTal
         return says(between, value)
     is_same = says(text, value) or str(repeated.value).casefold() == value
     if says(between, value) or not is_same:
-        return False  # it did as the record says, or they want something else now
+        return False  # the assistant complied, or the person wants something else now
     return must_repeat or any(says(between, word) for word in record.topic())
 
 
 def ordinal_of(observation: Observation) -> int:
-    """The message that holds the claim."""
+    """Return the ordinal of the claim's message."""
     return int(observation.places[0].ref.lstrip("§").partition(".")[0])
 
 
 def slot_of(slot: Slot) -> tuple[str, str]:
-    """A slot, for comparing."""
+    """Return a slot in comparable form."""
     return slot.subject.casefold(), slot.attribute.casefold()
 
 
 def says(text: str, word: str) -> bool:
-    """Whether a folded text has a word; in scripts without blanks: its characters."""
+    """Whether a case-folded text has a word, or the characters of a word in a script without blanks."""
     if not word.isascii():
         return word in text
     return re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", text) is not None
@@ -204,16 +204,16 @@ def _folded(said: Iterable[ReplayedUtterance]) -> str:
 
 
 class RecordUse(NamedTuple):
-    """One record's row; each session counts once."""
+    """Numbers of sessions by the use of a record."""
 
     shown: int = 0
     judged: int = 0
-    """Sessions it was shown in where its firing can be told."""
+    """Sessions in which it can be judged whether the record fired."""
     fired: int = 0
     complied: int = 0
     contradicted: int = 0
     unjudged: int = 0
-    """Fired, and words cannot tell whether it was obeyed."""
+    """Sessions in which the record fired, but obeying it cannot be judged."""
 
 
 FATES: Mapping[str, RecordUse] = {
@@ -223,8 +223,8 @@ FATES: Mapping[str, RecordUse] = {
     "complied": RecordUse(shown=1, judged=1, fired=1, complied=1),
     "contradicted": RecordUse(shown=1, judged=1, fired=1, contradicted=1),
 }
-"""What may become of a record in one session, and how that counts. untold: nobody can tell whether it fired. quiet: its
-trigger did not come up. The others: it fired, and was judged so."""
+"""Fates of a record in one session, and their counts. untold: whether it fired cannot be judged. quiet: it did not
+fire. The others: it fired, and was judged so."""
 _FATES_OF: Mapping[RecordUse, str] = {hit: fate for fate, hit in FATES.items()}
 
 
@@ -244,7 +244,7 @@ class UseTally:
 
     @property
     def fates(self) -> Mapping[str, tuple[str, ...]]:
-        """Ids of the records that one session was shown, by what became of them."""
+        """Ids of the records that one session was shown, by fate."""
         found: dict[str, tuple[str, ...]] = {}
         for id_, hit in sorted(self.hits.items()):
             found[_FATES_OF[hit]] = (*found.get(_FATES_OF[hit], ()), id_)
@@ -260,9 +260,9 @@ def tally(
     """Count one session.
 
     Args:
-        active: records in force when it began, which may have foreseen its events.
-        observed: what was harvested from it.
-        watched: further records, in force or not, that it may have been shown (`ReplayedTranscript.shown`).
+        active: records in force, which may have anticipated events of the session.
+        observed: observations of the session.
+        watched: further records, in force or not, that the session may have been shown (`ReplayedTranscript.shown`).
     """
     said = [one for one in observed if KINDS[one.kind].is_said_anew]
     errors, calls, talk = episodes(replayed), steps(replayed), FoldedTalk(replayed)
@@ -276,7 +276,7 @@ def tally(
 
 
 def foresees(trigger: FixTrigger, error: ErrorEpisode) -> bool:
-    """Whether a record is about this error: same tool, same code, same parameter where it names one."""
+    """Whether a record is about an error: same tool, same code, and same parameter if it names one."""
     return (
         trigger.tool == error.failed.tool
         and trigger.code == error.code
@@ -285,12 +285,12 @@ def foresees(trigger: FixTrigger, error: ErrorEpisode) -> bool:
 
 
 def fires(trigger: FixTrigger, call: ToolStep) -> bool:
-    """Whether a record applies to this call: its tool, with the parameter where the record names one."""
+    """Whether a record applies to a call: same tool, with the parameter that the record names."""
     return trigger.tool == call.tool and (trigger.parameter is None or trigger.parameter in (call.arguments or {}))
 
 
 def sum_uses(hits: Iterable[RecordUse]) -> RecordUse:
-    """Rows of one record together, or of many."""
+    """Add up uses."""
     return RecordUse(*map(sum, zip(RecordUse(), *hits, strict=True)))
 
 

@@ -1,12 +1,12 @@
-"""Secrets and personal data in a text, found by libraries in time linear in the text.
+"""Find secrets and personal data in a text, with libraries, in time linear in the text.
 
-Secrets (keys and tokens of known services, passwords, private keys) are detect-secrets' decision, a line at a time. Its
-own scan of every line would cost many times what parsing does, so only those of its plugins are asked whose hint occurs
-among the distinct words. High entropy alone is no secret: commit hashes and ids fill ordinary transcripts. What people
-say in prose ("my password is …", "密码是…") is found by cue. Nothing is verified over the network.
+detect-secrets finds secrets (keys and tokens of known services, passwords, private keys), a line at a time. Its scan of
+every line would cost many times as much as parsing, so this module runs only the plugins whose hint occurs among the
+distinct words. High entropy alone is no secret, because ordinary transcripts are full of commit hashes and ids. Cues
+find secrets in prose ("my password is …", "密码是…"). Nothing is verified over the network.
 
-Personal data: datafog's pattern finds e-mail addresses, phonenumbers says whether digits can be dialled. Digits alone
-are mostly order numbers, dates and hashes, so each number must also look like one:
+Personal data: datafog's pattern finds e-mail addresses, and phonenumbers checks that digits can be dialled. Digits
+alone are mostly order numbers, dates and hashes, so each number must also have a known form:
 
     phone        ``+`` and a country; else the way people write one in the US or in China (brackets or separators,
                  mobile numbers); bare digits only after a word such as "phone" or "电话"
@@ -28,16 +28,16 @@ from typing import Literal, NamedTuple, Protocol
 from ctxsteward.schemas import InputError
 
 TOKEN_CHARS = 1_000
-"""What a plugin sees of a long line, before and after its hint."""
+"""Characters of a long line that a plugin sees before and after its hint."""
 KEYWORD_CHARS = (60, 200)
-"""The same, before and after a word such as "password": these patterns backtrack."""
+"""Characters that the keyword plugin sees before and after a word such as "password": its patterns backtrack."""
 
 
 Kind = Literal["secret", "private_key", "email", "phone", "card", "ssn", "national_id"]
 
 
 class SensitiveSpan(NamedTuple):
-    """Something that is to go: a range of characters."""
+    """A range of characters to remove."""
 
     start: int
     stop: int
@@ -45,9 +45,9 @@ class SensitiveSpan(NamedTuple):
 
 
 Finder = Callable[[str], list[SensitiveSpan]]
-"""What is to go, in any order; spans may overlap."""
+"""Finds the spans to remove, in any order; they may overlap."""
 FinderFor = Callable[[str], Finder | None]
-"""Out of some texts, a line break between them, a finder that finds in each what there is to find; None: nothing is."""
+"""Makes a finder for some texts, joined with line breaks; None if they have no hints."""
 
 
 class _Plugin(Protocol):
@@ -57,13 +57,13 @@ class _Plugin(Protocol):
 
 
 class _PluginRow(NamedTuple):
-    """A plugin of detect-secrets, and what must be in a text for it to find anything."""
+    """A plugin of detect-secrets, and the hints without which it finds nothing."""
 
     module: str
     name: str
     hints: tuple[str, ...]
     is_whole: bool = False
-    """All that its patterns match is the secret; groups in them mean something else."""
+    """Whether the whole match of its patterns is the secret, not a group in them."""
 
 
 _ROWS = (
@@ -105,7 +105,7 @@ _LONG_ROWS = (
     _PluginRow("telegram_token", "TelegramBotTokenDetector", ()),
     _PluginRow("twilio", "TwilioKeyDetector", ()),
 )
-"""Without a hint of their own: words of at least `_LONG_CHARS` characters are shown to them."""
+"""Plugins without hints, which see words of at least `_LONG_CHARS` characters."""
 _LONG_CHARS = 34
 _LONG_WORD = re.compile(
     r"(?<![0-9A-Za-z_\-])(?:(?:AC|SK)[a-z0-9]{32}|[0-9]{8,10}:[0-9A-Za-z_\-]{35}|[0-9a-z]{32}-us[0-9]{1,2}"
@@ -117,12 +117,12 @@ _NEW_STYLE = re.compile(
 _NEW_STYLE_HINTS = ("sk-", "github_pat_", "hf_", "AIza", "xapp-")
 _KEY_HINTS = ("PRIVATE KEY", "PuTTY-User")
 _QUOTE = re.compile(r"['\"`]")
-"""Without one the keyword plugin finds nothing, slowly."""
+"""The keyword plugin finds nothing on a line without a quote, and is slow about it."""
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]:")
 _KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: *[0-9a-f]*")
 _MAX_KEY_CHARS = 20_000
 _GOES_ON = re.compile(r"[0-9A-Za-z_\-+/=]*")
-"""The rest of a token, where a plugin stops short of it (a signature)."""
+"""The rest of a token, such as a signature, that a plugin leaves out."""
 _KEYWORDS = (
     "passw",
     "pwd",
@@ -151,11 +151,8 @@ _SAID = re.compile(
 )
 
 
-_Hinted = tuple[_PluginRow, _Plugin]
-
-
 def secret_finder() -> FinderFor:
-    """Finds secrets. Raises `InputError` where detect-secrets is missing."""
+    """Return a finder of secrets; raises `InputError` if detect-secrets is not installed."""
     try:
         hinted = [(row, _plugin(row)) for row in _ROWS]
         bare = [_plugin(row) for row in _LONG_ROWS]
@@ -168,48 +165,33 @@ def secret_finder() -> FinderFor:
         words = " ".join(distinct)
         long = " ".join([word for word in distinct if len(word) >= _LONG_CHARS])
         lower = words.lower()
-        return _finder(
-            [(row, plugin) for row, plugin in hinted if any(hint in words for hint in row.hints)],
-            bare if _LONG_WORD.search(long) else (),
-            keyword,
-            [cue for cue in _KEYWORDS if all(part in lower for part in cue.split())],
-            is_new_style=any(hint in words for hint in _NEW_STYLE_HINTS),
-            holds_keys=any(hint in texts for hint in _KEY_HINTS),
-        )
+        wanted = [(row, plugin) for row, plugin in hinted if any(hint in words for hint in row.hints)]
+        wanted_bare = bare if _LONG_WORD.search(long) else []
+        keywords = [cue for cue in _KEYWORDS if all(part in lower for part in cue.split())]
+        is_new_style = any(hint in words for hint in _NEW_STYLE_HINTS)
+        holds_keys = any(hint in texts for hint in _KEY_HINTS)
+        if not (wanted or wanted_bare or keywords or is_new_style or holds_keys):
+            return None
+
+        def find(text: str) -> list[SensitiveSpan]:
+            spans: list[SensitiveSpan] = []
+            for row, plugin in wanted:
+                for hint in row.hints:
+                    if hint in text:
+                        spans += _by_plugin(text, hint, plugin, row.is_whole)
+            if is_new_style and any(hint in text for hint in _NEW_STYLE_HINTS):
+                spans += (SensitiveSpan(match.start(), match.end(), "secret") for match in _NEW_STYLE.finditer(text))
+            if wanted_bare:
+                spans += _long_words(text, wanted_bare)
+            if holds_keys and any(hint in text for hint in _KEY_HINTS):
+                spans += _private_keys(text)
+            if keywords:
+                spans += _by_keyword(text, keywords, keyword)
+            return spans
+
+        return find
 
     return finder_for
-
-
-def _finder(
-    hinted: Sequence[_Hinted],
-    bare: Sequence[_Plugin],
-    keyword: _Plugin,
-    keywords: Sequence[str],
-    *,
-    is_new_style: bool,
-    holds_keys: bool,
-) -> Finder | None:
-    """Finds what these hints stand for; None for none."""
-    if not (hinted or bare or keywords or is_new_style or holds_keys):
-        return None
-
-    def find(text: str) -> list[SensitiveSpan]:
-        spans: list[SensitiveSpan] = []
-        for row, plugin in hinted:
-            for hint in row.hints:
-                if hint in text:
-                    spans += _by_plugin(text, hint, plugin, row.is_whole)
-        if is_new_style and any(hint in text for hint in _NEW_STYLE_HINTS):
-            spans += (SensitiveSpan(match.start(), match.end(), "secret") for match in _NEW_STYLE.finditer(text))
-        if bare:
-            spans += _long_words(text, bare)
-        if holds_keys and any(hint in text for hint in _KEY_HINTS):
-            spans += _private_keys(text)
-        if keywords:
-            spans += _by_keyword(text, keywords, keyword)
-        return spans
-
-    return find
 
 
 def _plugin(row: _PluginRow) -> _Plugin:
@@ -230,7 +212,7 @@ def _by_plugin(text: str, hint: str, plugin: _Plugin, is_whole: bool) -> Iterato
 
 def _by_keyword(text: str, keywords: Sequence[str], plugin: _Plugin) -> Iterator[SensitiveSpan]:
     lower = text.lower()
-    if len(lower) != len(text):  # places differ: a few capitals of other alphabets
+    if len(lower) != len(text):  # a few capitals change their length, so that places would differ
         return
     for keyword in keywords:
         if keyword in lower:
@@ -244,7 +226,7 @@ def _by_keyword(text: str, keywords: Sequence[str], plugin: _Plugin) -> Iterator
 
 
 def _is_kept(secret: str) -> bool:
-    """Whether a quoted value beside a key's name is like a secret, not a word or a placeholder."""
+    """Whether a quoted value beside a key's name looks like a secret, not like a word or a placeholder."""
     return (
         6 <= len(secret) <= 200
         and "[redacted:" not in secret
@@ -254,7 +236,7 @@ def _is_kept(secret: str) -> bool:
 
 
 def _placed(line: str, secret: str, offset: int) -> Iterator[SensitiveSpan]:
-    """Where a secret stands in its line; too short a one would hit elsewhere."""
+    """Yield the places of a secret in its line, except for a short one, which would also match other text."""
     at = line.find(secret) if len(secret) >= 4 and not secret.startswith("[redacted:") else -1
     while at >= 0:
         rest = _GOES_ON.match(line, at + len(secret))
@@ -264,7 +246,7 @@ def _placed(line: str, secret: str, offset: int) -> Iterator[SensitiveSpan]:
 
 
 def _private_keys(text: str) -> Iterator[SensitiveSpan]:
-    """From a key's first line to its last; of one that is cut off, all there can be of it."""
+    """Yield each key from its first line to its last, or up to `_MAX_KEY_CHARS` if the last line is missing."""
     done = 0
     for begin in _KEY_BEGINS.finditer(text):
         if begin.start() >= done:
@@ -280,7 +262,7 @@ def _long_words(text: str, plugins: Sequence[_Plugin]) -> Iterator[SensitiveSpan
 
 
 def _lines(text: str, hint: str, before_chars: int, after_chars: int) -> Iterator[tuple[int, int]]:
-    """Lines with the hint, each once; of a long one so much before and after it."""
+    """Yield each line with the hint once, or this many characters around the hint of a long line."""
     at, done = text.find(hint), 0
     while at >= 0:
         earliest = max(done, at - before_chars)
@@ -297,7 +279,7 @@ _DATE = re.compile(r"(?:19|20)[0-9]{2}-[01][0-9]-[0-3][0-9]")
 _MAX_LOCAL_CHARS, _MAX_HOST_CHARS = 64, 255
 _AT = re.compile(r"[^\s@]@[^\s@]")
 _IN_URL = re.compile(r"://[^/\s]{0,60}\Z")
-"""What follows is the user and host of a URL."""
+"""Ends before the user and host of a URL."""
 _DIGITS = re.compile(r"(?<![0-9A-Za-z_#$/.\-])[0-9][0-9 \-]{7,28}[0-9Xx](?![0-9A-Za-z_\-])")
 _ABROAD = re.compile(r"\+[1-9][0-9 ().\-]{6,18}[0-9](?![0-9A-Za-z_])")
 _US_PHONE = re.compile(
@@ -327,9 +309,9 @@ _WINDOW_CHARS = 48
 
 
 def personal_finder() -> FinderFor:
-    """Finds personal data. Raises `InputError` where the libraries are missing."""
+    """Return a finder of personal data; raises `InputError` if the libraries are not installed."""
     try:
-        import phonenumbers  # noqa: F401  # asked of each number that is found
+        import phonenumbers  # noqa: F401  # fails here rather than at the first number
         from datafog.processing.text_processing.regex_annotator import RegexAnnotator
     except ImportError as error:
         raise InputError("redaction needs datafog and phonenumbers: pip install 'ctxsteward[steward]'") from error
@@ -353,7 +335,7 @@ def personal_finder() -> FinderFor:
 
 
 def _addresses(text: str, address: re.Pattern[str]) -> Iterator[SensitiveSpan]:
-    """E-mail addresses, each looked for in what can belong to it."""
+    """Yield e-mail addresses, searching only the characters around each "@" that may belong to one."""
     done = 0
     for at in _AT.finditer(text):
         middle = at.start() + 1
@@ -369,7 +351,7 @@ def _addresses(text: str, address: re.Pattern[str]) -> Iterator[SensitiveSpan]:
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches around runs of digits, joined where they touch."""
+    """Yield windows around runs of digits; windows that touch are joined."""
     start = stop = 0
     for match in _HINT_DIGITS.finditer(text):
         if match.end() - match.start() == 10 and _DATE.fullmatch(match[0]):
@@ -384,7 +366,7 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _numbers(text: str, offset: int) -> Iterator[SensitiveSpan]:
-    """All kinds of numbers in one stretch; `offset` is where it begins."""
+    """Yield the numbers of all kinds in one window that begins at `offset`."""
     for match in _DIGITS.finditer(text):
         digits = match[0].translate(_NO_GAPS)
         if _is_resident_number(digits):
@@ -422,7 +404,7 @@ def _can_be_dialled(written: str, region: str | None) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """Issuer, length and check digit (Luhn)."""
+    """Whether digits have the issuer, length and check digit (Luhn) of a card."""
     if not (13 <= len(digits) <= 19 and digits.isdecimal() and _ISSUERS.match(digits) and len(set(digits)) > 1):
         return False
     odd, even = digits[-1::-2], digits[-2::-2]
@@ -430,7 +412,7 @@ def _is_card(digits: str) -> bool:
 
 
 def _is_resident_number(digits: str) -> bool:
-    """Eighteen digits of GB 11643: region, date of birth, sequence, check digit."""
+    """Whether these are the 18 digits of GB 11643: region, date of birth, sequence, check digit."""
     if len(digits) != 18 or not digits[:17].isdecimal() or digits[0] not in "123456789":
         return False
     try:

@@ -1,9 +1,9 @@
 """The values of ingest: an item that a source lists, its bytes once loaded, and an item skipped or quarantined.
 
-One item is one file, object or session; a file may hold many transcripts (`transcripts`). Times are Unix seconds as
-the source tells them, sizes are bytes. Every value is picklable: items go to worker processes.
+One item is one file, object or session; a file may hold many transcripts (`transcripts`). Times are the source's, in
+Unix seconds; sizes are in bytes. Every value is picklable, because items go to worker processes.
 
-A refused item is a value, `QuarantinedItem`, with a reason of a closed set, so that one bad transcript stops no other.
+A refused item is a `QuarantinedItem` with a reason from a closed set, so that one bad transcript stops no other.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from ..harvest.usage import WatchedRecord
 
 SIDECAR_SUFFIX = ".session.json"
-"""``chat.jsonl.session.json`` tells about ``chat.jsonl``; so does ``chat.session.json``."""
+"""``chat.jsonl.session.json`` and ``chat.session.json`` are sidecars of ``chat.jsonl``."""
 TRANSCRIPT_SUFFIXES = (".json", ".jsonl", ".ndjson", ".traj")
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
 MAX_ITEM_BYTES = 64 * 1024 * 1024
 MAX_SIDECAR_BYTES = 256 * 1024
 
 SkipReason = Literal["own_output", "other_profile", "between_people", "open", "deleted", "empty"]
-"""own_output: the steward wrote it. other_profile: another agent of the tenant had it. between_people: two people
-talk, and nothing is said to an agent. open: it is not over. deleted: its people took it back. empty: no messages."""
+"""own_output: the steward wrote it. other_profile: it belongs to another agent of the tenant. between_people: two
+people talk, not to an agent. open: it has not ended. deleted: its people withdrew it. empty: it has no messages."""
 Reason = Literal[
     "too_large",
     "unreadable",
@@ -37,27 +37,27 @@ Reason = Literal[
     "worker_died",
     "failed",
 ]
-"""too_large: over a cap, before it was parsed. unreadable: the source refuses it. invalid: no transcript.
-orphan_metadata: a sidecar that is beside no transcript. failed: an error of this program, such as a harvester's."""
+"""too_large: over a cap. unreadable: the source refuses it. invalid: not a transcript. bad_metadata: the sidecar cannot
+be used. orphan_metadata: a sidecar without a transcript. failed: an error of this program, such as a harvester's."""
 
 
 class SourceItem(NamedTuple):
     """One file, object or session, as its source lists it."""
 
     source: str
-    """URI of its source; in a night the one that the settings name."""
+    """URI of the source; in a night the URI of the settings."""
     name: str
-    """Stable from night to night, and unique in its source."""
+    """Stable from night to night, and unique in the source."""
     version: str
-    """Differs whenever the content does, or its sidecar: ``SIZE@TIME``, and ``+SIZE@TIME`` of a sidecar."""
+    """Changes whenever the content or its sidecar does: ``SIZE@TIME``, and ``+SIZE@TIME`` for a sidecar."""
     revision: int = 0
-    """Grows from reading to reading: the length of a log, the time of a file; 0 where the source does not know."""
+    """Grows from version to version: the length of a log, the time of a file; 0 if the source does not know."""
     modified_seconds: float = 0.0
-    """When the transcript or its sidecar was last written, whichever is later."""
+    """Time of the last write to the transcript or its sidecar."""
 
 
 class FileStamp(NamedTuple):
-    """What a listing says of one file: size in bytes, and when it was last written."""
+    """Size and time of last write of one file, from a listing."""
 
     size_bytes: int
     modified_ns: int
@@ -67,7 +67,7 @@ class FileStamp(NamedTuple):
 
 
 def listed(source: str, name: str, *stamps: FileStamp) -> SourceItem:
-    """An item out of what is known of its file, and of its sidecar where it has one.
+    """Make an item from the stamp of its file, and of its sidecar if it has one.
 
     >>> listed("in", "a.json", FileStamp(10, 2_000_000_000), FileStamp(5, 3_000_000_000)).version
     '10@2000000000+5@3000000000'
@@ -77,7 +77,7 @@ def listed(source: str, name: str, *stamps: FileStamp) -> SourceItem:
 
 
 def is_named_like_transcript(name: str) -> bool:
-    """Whether a file of this name is listed.
+    """Whether a file with this name is listed.
 
     >>> [is_named_like_transcript(name) for name in ("a.jsonl", "a.json.gz", "a.json.session.json", "README.md")]
     [True, True, False, False]
@@ -89,14 +89,14 @@ def is_named_like_transcript(name: str) -> bool:
 
 
 def is_named_like_sidecar(name: str) -> bool:
-    """Whether a file of this name tells about another one; in whichever case, so that a slip is named."""
+    """Whether this is the name of a sidecar; in any case, so that a misspelled one is reported."""
     return name.lower().endswith(SIDECAR_SUFFIX)
 
 
 def sidecar_of(name: str, exists: Callable[[str], bool]) -> str | None:
-    """The sidecar that tells about a transcript: named after all of its name, else after its stem.
+    """Return the sidecar of a transcript, by its whole name or else by its stem; None if there is none.
 
-    A stem that two transcripts share names neither of them.
+    If two transcripts share the stem, the stem names neither.
 
     >>> sidecar_of("a.jsonl", {"a.jsonl", "a.session.json"}.__contains__)
     'a.session.json'
@@ -111,7 +111,7 @@ def sidecar_of(name: str, exists: Callable[[str], bool]) -> str | None:
 
 
 def sidecars_of(name: str) -> tuple[str, str]:
-    """The names that a transcript's sidecar may have.
+    """Return the names that a transcript's sidecar may have.
 
     >>> sidecars_of("a.jsonl")
     ('a.jsonl.session.json', 'a.session.json')
@@ -121,7 +121,7 @@ def sidecars_of(name: str) -> tuple[str, str]:
 
 
 def orphans(names: Collection[str]) -> frozenset[str]:
-    """Sidecars among these names of files that tell about none of them."""
+    """Return the sidecars among these names that have no transcript."""
     sidecars = frozenset(filter(is_named_like_sidecar, names))
     if not sidecars:
         return sidecars
@@ -129,7 +129,7 @@ def orphans(names: Collection[str]) -> frozenset[str]:
 
 
 def written_seconds(version: str) -> float | None:
-    """When a version's item itself was last written, without its sidecar; None where the version does not say.
+    """Return the last write to an item, its sidecar aside, from its version; None if the version has no time.
 
     >>> written_seconds("10@2000000000+5@3000000000"), written_seconds("12@0.{}")
     (2.0, None)
@@ -139,7 +139,7 @@ def written_seconds(version: str) -> float | None:
 
 
 def sizes_of(version: str) -> tuple[int, ...]:
-    """The sizes in a version: of the item, and of its sidecar where it has one.
+    """Return the sizes in a version: of the item, and of its sidecar if it has one.
 
     >>> sizes_of("10@2000000000+5@3000000000")
     (10, 5)
@@ -149,33 +149,33 @@ def sizes_of(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedItem:
-    """An item that was read."""
+    """The bytes of an item."""
 
     source: str
-    """As evidence names it: the item's name, or ``store``."""
+    """Name in evidence: the item's name, or ``store``."""
     name: str
     data: bytes
     sidecar: bytes | None = None
     sidecar_name: str = ""
     written_seconds: float | None = None
-    """When it was last written, where its source knows: the time of messages where the item itself has none."""
+    """Time of the last write, if the source knows it; used for messages of an item without times."""
     layout: Literal["file", "log"] = "file"
-    """file: in a format that a reader knows. log: a session of a store, as `sources.StoreSource.read` writes it."""
+    """file: a transcript format. log: a session of a store, as `sources.StoreSource.read` writes it."""
     shown: tuple[str, ...] = ()
-    """Ids of records that its session was shown, where the source knows without reading on."""
+    """Ids of records that the session was shown, if the source knows them before parsing."""
     watched: tuple[WatchedRecord, ...] = ()
-    """The records behind these ids, once they were looked up in the ledger (`night.batch_harvest`)."""
+    """The records with these ids, from the ledger (`night.batch_harvest`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedItem:
-    """A transcript that is none of the steward's business."""
+    """A transcript that is not for the steward."""
 
     source: str
     name: str
     reason: SkipReason
     session: str | None = None
-    """None: the whole item."""
+    """None for the whole item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,4 +186,4 @@ class QuarantinedItem:
     name: str
     reason: Reason
     detail: str
-    """For people: may quote some characters of the transcript, redacted."""
+    """Explanation for people; may quote some redacted characters of the transcript."""

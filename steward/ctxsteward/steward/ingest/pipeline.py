@@ -1,8 +1,8 @@
-"""One item in, its transcripts out: replayed, skipped, or quarantined with a reason.
+"""Turn one item into its transcripts: replayed, skipped, or quarantined with a reason.
 
-`night.batch_harvest` calls both functions. `load` reads an item from its source and belongs where the source can be
-reached. `ingest` is a function of bytes and settings: it may run in a worker process, with the harvesters behind it.
-Neither raises for what a transcript holds.
+`night.batch_harvest` calls both functions. `load` reads an item where the source can be reached. `ingest` is a function
+of bytes and settings, so it may run in a worker process, followed by the harvesters. Neither raises because of a
+transcript's content.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from .transcripts import (
 )
 
 VERSION = "ingest/2"
-"""Part of every digest: a later version reads everything anew."""
+"""Part of every digest, so that a new version reads everything again."""
 PEOPLE_FORMATS = formats_with("is_between_people")
-"""Formats in which two people talk to each other."""
+"""Formats of talk between two people."""
 MAX_NAME_CHARS = 200
 MAX_DETAIL_CHARS = 400
 
@@ -57,19 +57,18 @@ Outcome = ReplayedTranscript | SkippedItem | QuarantinedItem
 class IngestSettings:
     """How transcripts are read; part of their digests."""
 
-    format: str = "auto"
-    """One of `envelope.transcripts.files.FORMATS`."""
     redactor: Redactor | None = field(default_factory=Redactor)
-    """None: texts stay as they are."""
+    """None: texts are not redacted."""
     internal_tools: frozenset[str] = frozenset()
-    """Names of tools whose results are the operator's own."""
+    """Names of tools whose results are the operator's own text."""
     confirming_tools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Tools that only read, by name: the fields of their answers that may confirm a claim."""
+    """Tools that only read, by name, with the fields of their answers that may confirm a claim."""
 
     @property
     def digest(self) -> str:
-        """SHA-256 of everything that shapes what is read."""
-        parts: list[object] = [VERSION, self.format, repr(self.redactor), *sorted(self.internal_tools)]
+        """SHA-256 of the settings and of this module's version."""
+        # "auto" was a setting, and stays so that digests do.
+        parts: list[object] = [VERSION, "auto", repr(self.redactor), *sorted(self.internal_tools)]
         if self.confirming_tools:
             parts.append(sorted((name, sorted(fields)) for name, fields in self.confirming_tools.items()))
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -78,10 +77,13 @@ class IngestSettings:
 def load(
     source: TranscriptSource, name: str, version: str, *, cap_bytes: int = MAX_ITEM_BYTES
 ) -> LoadedItem | SkippedItem | QuarantinedItem:
-    """One item's bytes. Raises `StoreError` where the source does not answer: the item stays due."""
+    """Read one item. Raises `StoreError` if the source does not answer; then the item stays due."""
     label = "store" if source.uri == "store" else name
     if label == name and is_named_like_sidecar(name):
-        return QuarantinedItem(source=label, name=name, reason="orphan_metadata", detail=_line(_orphan(name), None))
+        # A misspelled name would otherwise lose what the sidecar says, such as `deleted`.
+        hint = f"name it as its transcript with `{SIDECAR_SUFFIX}` behind, such as chat.jsonl{SIDECAR_SUFFIX}"
+        error = InvalidTranscript(name, "", "it is beside no transcript, or beside several of its stem", hint)
+        return QuarantinedItem(source=label, name=name, reason="orphan_metadata", detail=_line(error, None))
     try:
         return source.read(name, version, cap_bytes=cap_bytes)
     except Erased:
@@ -93,7 +95,7 @@ def load(
 
 
 def ingest(loaded: LoadedItem, settings: IngestSettings) -> tuple[Outcome, ...]:
-    """All transcripts of an item. One bad line of a JSONL file is one `QuarantinedItem`; a bad file is one."""
+    """Read all transcripts of an item; a bad file, or a bad line of a JSONL file, is one `QuarantinedItem`."""
     outcomes: list[Outcome] = []
     try:
         outcomes.extend(_log(loaded, settings) if loaded.layout == "log" else _file(loaded, settings))
@@ -102,12 +104,6 @@ def ingest(loaded: LoadedItem, settings: IngestSettings) -> tuple[Outcome, ...]:
     except _BadMetadata as refused:
         return (_quarantined(loaded, "bad_metadata", refused.error, settings),)
     return tuple(outcomes)
-
-
-def _orphan(name: str) -> InvalidTranscript:
-    """The error for a sidecar without a transcript: a slip in its name would lose what it says, such as ``deleted``."""
-    hint = f"name it as its transcript with `{SIDECAR_SUFFIX}` behind, such as chat.jsonl{SIDECAR_SUFFIX}"
-    return InvalidTranscript(name, "", "it is beside no transcript, or beside several of its stem", hint)
 
 
 class _BadMetadata(Exception):
@@ -122,7 +118,7 @@ def _file(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
         if (skipped := _skipped(loaded, sidecar)) is not None:
             yield skipped
             return
-    for position, found in enumerate(transcripts_of(loaded.data, loaded.name, format=settings.format)):
+    for position, found in enumerate(transcripts_of(loaded.data, loaded.name)):
         if isinstance(found, RefusedLine):
             yield _quarantined(loaded, "invalid", found.error, settings, found.place)
         else:
@@ -134,12 +130,14 @@ def _file(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
 
 
 def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None, settings: IngestSettings) -> Outcome:
-    """One transcript of a file; where it cannot be used, it alone is quarantined."""
+    """Read one transcript of a file, or quarantine it alone."""
     meta = sidecar or UNKNOWN
     try:
         if sidecar is None and found.inline is not None:
             meta = _metadata(found.inline, loaded.name, found.place)
-        session = _session(loaded.name, found.transcript.session)
+        # Readers make ids that are unique in a folder; the folder's name makes them unique in the source.
+        folder = PurePosixPath(loaded.name).parent.as_posix()
+        session = _short(found.transcript.session if folder == "." else f"{folder}/{found.transcript.session}")
         skipped = _skipped(loaded, meta, session)
         if skipped is not None:
             return skipped
@@ -163,7 +161,7 @@ def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None,
 
 
 def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
-    """A session of the store, as `sources.StoreSource.read` wrote it."""
+    """Read a session of the store, as `sources.StoreSource.read` wrote it."""
     document: dict[str, Any] = json.loads(loaded.data)
     meta = _metadata(document["meta"], f"session {loaded.name}")
     meta = meta.model_copy(
@@ -230,7 +228,7 @@ def _metadata(value: object, source: str, place: str = "") -> SessionMeta:
 
 
 def _skipped(loaded: LoadedItem, meta: SessionMeta, session: str | None = None) -> SkippedItem | None:
-    """Why a transcript is not harvested, by its metadata alone; None: it is."""
+    """Return the item to skip because of its metadata, or None to harvest it."""
     if meta.origin == OWN:
         return SkippedItem(source=loaded.source, name=loaded.name, reason="own_output", session=session)
     if meta.status == "closed":
@@ -238,14 +236,8 @@ def _skipped(loaded: LoadedItem, meta: SessionMeta, session: str | None = None) 
     return SkippedItem(source=loaded.source, name=loaded.name, reason=meta.status, session=session)
 
 
-def _session(name: str, session: str) -> str:
-    """A session's id that is unique in its source: the reader's, below its folder."""
-    folder = PurePosixPath(name).parent.as_posix()
-    return _short(session if folder == "." else f"{folder}/{session}")
-
-
 def _short(name: str) -> str:
-    """A name as evidence may hold it: of one line, and not too long."""
+    """Return a name for evidence: one printable line of limited length."""
     line = "".join(char if char.isprintable() else "�" for char in name)
     if line == name and len(line) <= MAX_NAME_CHARS:
         return line
@@ -262,7 +254,7 @@ def _quarantined(
     loaded: LoadedItem, reason: Reason, error: InputError, settings: IngestSettings, place: str = ""
 ) -> QuarantinedItem:
     detail = _line(error, settings.redactor)
-    if place:  # the reader was given that line alone
+    if place:  # the reader saw only this line, so its error has no place
         detail = f"{place}: {detail}"
     if isinstance(error, InputTooLarge):
         reason = "too_large"

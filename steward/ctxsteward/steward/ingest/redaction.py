@@ -1,9 +1,8 @@
-"""Taking secrets and personal data out of a text before anything is harvested from it.
+"""Remove secrets and personal data from a text before it is harvested.
 
-What is found is replaced by ``[redacted:KIND]``. The finders (`detectors`) are advisory: they lower what could leak,
-and no other safeguard relies on them. They look at the surroundings of cheap hints only, and hints are looked for once
-in all texts of a transcript (`Redactor.over`): a finder whose hints are in none of them is not asked of each. Replacing
-is idempotent.
+Each find is replaced by ``[redacted:KIND]``. The finders (`detectors`) are advisory: they lower the risk of a leak, and
+no other safeguard relies on them. They search only around cheap hints. All texts of a transcript are searched for hints
+once (`Redactor.over`), so that finders without hints are skipped. Redaction is idempotent.
 
 JSON text (arguments of tool calls) is redacted value by value, so that it stays JSON.
 """
@@ -20,7 +19,7 @@ from .detectors import Finder, FinderFor, SensitiveSpan, personal_finder, secret
 
 
 class RedactedText(NamedTuple):
-    """A text without what was found in it, and how many that were."""
+    """A redacted text, and the number of replaced spans."""
 
     text: str
     found: int
@@ -31,7 +30,7 @@ Redact = Callable[[str], RedactedText]
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Which finders are asked. A value: it is the same in every process.
+    """The finders to use, as a value that is the same in every process.
 
     >>> Redactor()("mail ada@lovelace.org").text
     'mail [redacted:email]'
@@ -44,7 +43,7 @@ class Redactor:
         return self.over((text,))(text)
 
     def over(self, texts: Iterable[str]) -> Redact:
-        """The same for these texts alone, with one search for hints in all of them."""
+        """Return a function that redacts these texts only, after one search for hints in all of them."""
         every = "\n".join(texts)
         hinted = (finder_for(every) for finder_for in _finders(self.secrets, self.personal))
         finders = [find for find in hinted if find is not None]
@@ -52,9 +51,9 @@ class Redactor:
 
 
 def redacted_json(text: str, redact: Redact, over: Redact | None = None) -> RedactedText:
-    """JSON text with its texts redacted, keys too; what is no JSON is redacted as it stands.
+    """Redact the strings and keys of JSON text; other text is redacted as it is.
 
-    `over`: the same for this very text (`Redactor.over`); what an escape hides in it is for `redact`.
+    `over` is a faster function for this text (`Redactor.over`); strings behind escapes need `redact`.
     """
     if "\\" not in text and not (over or redact)(text).found:
         return RedactedText(text, 0)
@@ -81,8 +80,7 @@ def _finders(secrets: bool, personal: bool) -> tuple[FinderFor, ...]:
 
 
 def _replaced(text: str, spans: list[SensitiveSpan]) -> RedactedText:
-    """The text with spans replaced, the leftmost first, of those the longest; one that begins inside another goes
-    with it."""
+    """Replace spans from left to right, the longest of equal starts; a span that begins inside another goes with it."""
     pieces: list[str] = []
     done = count = 0
     for start, stop, kind in sorted(spans, key=lambda span: (span.start, -span.stop, span.kind)):

@@ -1,21 +1,21 @@
-"""A transcript replayed: its messages in order, each text with its reference, its trust and who stands behind it.
+"""Replay a transcript: its messages in order, each text with its reference, trust and principal.
 
 `pipeline` calls `replay` for each transcript of an item.
 
-References are those that a session would give (`Session.extend`): a message is ``§7``; a tool result carried in a
-user message is ``§7.1``, ``§7.2``. Trust comes from structure alone: what a user typed is `user`, what the model wrote
-is `assistant`, what a tool gave back is `tool_external` unless the operator named the tool as internal. A system
-message among the entries, and text that was injected from elsewhere, has the least trust of all. A demonstration is
-nobody's conversation: its messages take their ordinals and are left out.
+References are those of a session (`Session.extend`): a message is ``§7``; tool results in a user message are ``§7.1``,
+``§7.2``. Trust depends only on structure: text of a user is `user`, text of the model is `assistant`, a tool's result
+is `tool_external` unless the operator declared the tool as internal. A system message among the entries, and text
+injected from elsewhere, has the least trust. Messages of a demonstration take their ordinals but are left out, because
+nobody said them.
 
-Who a transcript is with: its metadata, else the first user that it names, else its task (trials of one task are not
-independent), else None: the speaker there is unknown, and all unknown speakers together count as one voice
-(`reconcile.draft`), however many sessions they had.
+The principal of a transcript comes from its metadata, else from the first user that it names, else from its task
+(trials of one task are not independent). Otherwise it is None, an unknown speaker; all unknown speakers together count
+as one voice (`reconcile.draft`).
 
-Times: a message's own (``ts``, ``timestamp``, ``created_at``, ``created``; ISO 8601 or Unix seconds), else that of the
-message before it, for messages stand in order; before the first that tells one, when the session ``started``, else that
-first one; where none tells one and nobody says when it started, when its file was written. Never the clock: what no
-source dates stays undated, and is counted (`ReplayedTranscript.dated`).
+The time of a message is its own (``ts``, ``timestamp``, ``created_at``, ``created``; ISO 8601 or Unix seconds), else
+that of the message before it, because messages are in order. Messages before the first time get the session's
+``started``, else that first time. If no message has a time and ``started`` is missing, they get the time of their file.
+The clock is never used: without any source they stay undated, and are counted (`ReplayedTranscript.dated`).
 
 Source: the layered-envelope design (replay); the state design (trust labels).
 """
@@ -53,7 +53,7 @@ _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "tool": "to
 
 
 class TranscriptMessage(NamedTuple):
-    """What a message says, and what its log or file knows about it."""
+    """A message with the time, principal and origin that its log or file has."""
 
     ordinal: int
     role: str
@@ -63,12 +63,12 @@ class TranscriptMessage(NamedTuple):
     ts: str | None = None
     principal: str | None = None
     is_injected: bool = False
-    """It came from another place than this conversation."""
+    """Whether it comes from outside this conversation."""
     is_demo: bool = False
 
 
 def said_in(transcript: Transcript) -> Iterator[TranscriptMessage]:
-    """The messages of a transcript, numbered as a session numbers them: leading system messages take no ordinal."""
+    """Yield the messages of a transcript, numbered as in a session: leading system messages take no ordinal."""
     may_show = transcript.format in formats_with("has_demonstrations")
     for ordinal, entry in enumerate(transcript.entries(), 1):
         said = _plain(ordinal, entry.wire) or said_by(ordinal, take_wire(entry.wire)[1])
@@ -81,11 +81,11 @@ def said_in(transcript: Transcript) -> Iterator[TranscriptMessage]:
 
 _TIME_KEYS = ("ts", "timestamp", "created_at", "created")
 _MILLISECONDS_FROM = 1e11
-"""Unix seconds beyond the year 5000 are milliseconds."""
+"""Numbers from here on (beyond the year 5000 in seconds) are milliseconds."""
 
 
 def _told(wire: Wire) -> str | None:
-    """The time in a message of a chat; None where it has none, or what stands there is no time."""
+    """Return the time in a chat message, or None if it is missing or unreadable."""
     for key in _TIME_KEYS:
         time = wire.get(key)
         if isinstance(time, str) and instant(time) != -inf:
@@ -105,7 +105,7 @@ def _iso(seconds: float) -> str | None:
 def dated(
     every: Iterable[TranscriptMessage], started: str | None, written_seconds: float | None
 ) -> tuple[list[TranscriptMessage], Dated]:
-    """Messages with the best time that is known of each, and where that is from.
+    """Give each message the best known time; return the messages and the source of their times.
 
     >>> two = [TranscriptMessage(1, "user", "a"), TranscriptMessage(2, "user", "b", ts="2026-05-01")]
     >>> messages, source = dated(two, "2026-04-30", None)
@@ -125,12 +125,12 @@ def dated(
 
 
 def said_by(ordinal: int, message: Message) -> TranscriptMessage:
-    """What a typed message says."""
+    """Convert a typed message."""
     return TranscriptMessage(ordinal, message.role, message.text, message.tool_calls, message.tool_results)
 
 
 def _plain(ordinal: int, wire: Wire) -> TranscriptMessage | None:
-    """A message that is one plain text, as most are; None: `take_wire` must read it. Its reader has checked it."""
+    """Convert a checked message with one plain text, as most are, without `take_wire`; None for other messages."""
     content, role = wire.get("content"), wire.get("role")
     if not isinstance(content, str) or not isinstance(role, str) or wire.get("tool_calls") is not None:
         return None
@@ -152,9 +152,9 @@ def replay(
     internal_tools: frozenset[str] = frozenset(),
     confirming_tools: Mapping[str, tuple[str, ...]] = NO_TOOLS,
 ) -> ReplayedTranscript:
-    """One transcript, ready to be harvested. What iterating the messages raises passes through.
+    """Return a transcript for the harvest; errors of the iterated messages pass through.
 
-    `task` and `reward` are what its file says of the run, `written_seconds` when that was written.
+    `task` and `reward` are those of the file's run, `written_seconds` is the time of the file.
     """
     every, times = dated(messages, meta.started, written_seconds)
     session = meta.session or session
@@ -171,7 +171,7 @@ def replay(
 
     internal = internal_tools | confirming_tools.keys()
     tools: dict[str, str] = {}
-    """Names of the tools called so far, by the id of the call; an id that is used again names the later one."""
+    """Names of the tools called so far, by call id; a reused id has the name of the later call."""
     utterances: list[ReplayedUtterance] = []
     for said in every:
         if said.is_demo:

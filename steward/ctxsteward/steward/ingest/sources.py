@@ -1,32 +1,31 @@
-"""Where transcripts come from: files below a folder, objects below a prefix, or the store's own closed sessions.
+"""Sources of transcripts: files below a folder, objects below a prefix, or the store's own closed sessions.
 
     folder/of/transcripts, file:PATH     files below a folder, or one file
     s3://BUCKET/PREFIX?endpoint=…        objects below a prefix (`store.objects.s3_location`)
     store                                the store's own closed sessions (`StoreSource`)
 
-Listed are names that end in ``.json``, ``.jsonl``, ``.ndjson`` or ``.traj``, also where a suffix says that they are
-compressed (those are refused when they are read). Hidden files and folders are skipped. A link is never followed: what
-it leads to inside the folder is listed there, one that leads out is listed and refused. An item's name is its path
-below the folder or prefix; what is not printable, and ``%``, is percent-encoded, one to one. A sidecar that is beside
-no transcript is listed, too, so that it ends in quarantine, where people see it. Objects whose keys no store of ours
-could write are not seen.
+A source lists names that end in ``.json``, ``.jsonl``, ``.ndjson`` or ``.traj``, also with a compression suffix
+(compressed files are refused when they are read). Hidden files and folders are skipped. Links are not followed: the
+target of a link inside the folder is listed itself, and a link that leads out is listed and refused. An item's name is
+its path below the folder or prefix; unprintable characters and ``%`` are percent-encoded. A sidecar without a
+transcript is listed, too, so that people see it in quarantine. Objects with keys that our stores could not write are
+not listed.
 
-**Sessions.** Of the store's own sessions those that are over are read, from their logs. A session is over when its last
-message is `settled_seconds` old at the time of the night. A session whose messages have no
-time counts as over, and as changed just now: it is read every night and harvested anew only where it grew. Its version
-is the number of its records and their generation, so that it tells of every change. Its messages' times are their own;
-where none tells one, the time at which the object store got its first part.
+**Sessions.** The store's own sessions are read from their logs after they end. A session ends when its last message is
+`SETTLED_SECONDS` old at the time of the night. A session whose messages have no time counts as ended, and as changed
+just now: it is read every night, and harvested again only if it grew. Its version is the number of its records and
+their generation, so every change is noticed. If no message has a time, they get the time at which the object store
+received the session's first part.
 
-A session belongs to the governed profile that it was under last: one of another profile is another agent's, and what
-was said to that is no evidence here. A session under none, or under a profile of no version, is everybody's.
+A session belongs to the governed profile that it used last. Sessions of other profiles belong to other agents and are
+no evidence here. A session without a profile, or with a profile without a version, belongs to every agent.
 
-What is handed on is one JSON document, ``{"session", "is_anothers", "profile_version", "shown", "meta",
-"entries": [[ordinal, wire, ts, principal, origin], …]}``. A fork hands on its own part alone. Messages that were
-forgotten, or are damaged, are left out. `shown` are ids of the meta records in every profile that the session was
-under, and of a fork's parents too.
+A session is passed on as one JSON document, ``{"session", "is_anothers", "profile_version", "shown", "meta",
+"entries": [[ordinal, wire, ts, principal, origin], …]}``. A fork passes on only its own part. Forgotten and damaged
+messages are left out. `shown` has the ids of the meta records in every profile of the session and of a fork's parents.
 
-Raises `InputError` for a URI that names no source, `Erased` for a session that was forgotten, `InputTooLarge`,
-`StoreError`; what else listing and reading raise stands with `TranscriptSource`.
+Raises `InputError` for a URI that names no source, `Erased` for a forgotten session, `InputTooLarge`, `StoreError`;
+`TranscriptSource` documents further errors of listing and reading.
 """
 
 from __future__ import annotations
@@ -76,9 +75,9 @@ if TYPE_CHECKING:
 SETTLED_SECONDS = 6 * 3600.0
 READ_AHEAD_RECORDS = 32
 OWN_ORIGIN = "steward"
-"""A session whose first message has this `origin` is the steward's own."""
+"""`origin` of the first message of the steward's own sessions."""
 ENTRIES_ORIGIN = "entries"
-"""Or this one: what a framework keeps for itself (`EntryLog`); what was said in it is in another session."""
+"""`origin` of the first message of a framework's own log (`EntryLog`), whose messages are also in another session."""
 
 
 class StoreSource:
@@ -93,31 +92,30 @@ class StoreSource:
         *,
         profile: str | None = None,
         now_seconds: float,
-        settled_seconds: float = SETTLED_SECONDS,
     ) -> None:
-        """`profile`: a session that was under another one is marked as another agent's; None: none is."""
+        """Sessions of a profile other than `profile` are marked as another agent's; None: no session is."""
         self.store: Store = store
         self.tenant: str = tenant
         self.profile: str | None = profile
-        self._now_seconds, self._settled_seconds = now_seconds, settled_seconds
+        self._now_seconds = now_seconds
 
     def items(self) -> Iterator[SourceItem]:
         for session in sorted(self.store.sessions(tenant=self.tenant)):
             key = SessionKey(self.tenant, session)
             try:
                 length = self.store.journal.length(key)
-            except Damaged:  # reading it says so again, and it is quarantined; the others are read all the same
+            except Damaged:  # reading it fails again, and it is quarantined without stopping the others
                 yield SourceItem(self.uri, session, "damaged", 0, self._now_seconds)
                 continue
             if not length and self.store.write_behind is not None:
                 try:
-                    self.store.at(self.tenant, session)  # brings it here
+                    self.store.at(self.tenant, session)  # copies the session's log to this machine
                 except Erased:
                     continue
                 length = self.store.journal.length(key)
             last_seconds = self._last_seconds(key, length)
             modified_seconds = self._now_seconds if last_seconds is None else last_seconds
-            if last_seconds is None or last_seconds <= self._now_seconds - self._settled_seconds:
+            if last_seconds is None or last_seconds <= self._now_seconds - SETTLED_SECONDS:
                 version = f"{length}@{self.store.journal.generation(key)}"
                 yield SourceItem(self.uri, session, version, length, modified_seconds)
 
@@ -141,7 +139,7 @@ class StoreSource:
             if size_bytes > cap_bytes:
                 raise InputTooLarge(f"session {name!r}", size_bytes, cap_bytes)
             position += READ_AHEAD_RECORDS
-        if not heads and session.state.head.profile is not None:  # a fork that was never moved to another version
+        if not heads and session.state.head.profile is not None:  # a fork that kept the version of its parent
             heads.append(session.state.head)
         before = session.shown_records() if session.parent() is not None else frozenset[str]()
         shown = _profiles(self.profile, heads, before)
@@ -153,12 +151,12 @@ class StoreSource:
         )
 
     def close(self) -> None:
-        """The store is not the source's own."""
+        """Do nothing: the store belongs to the caller."""
 
     def _written_seconds(self, session: str) -> float | None:
-        """When the first part of a session reached the object store, which stays the same however it grows.
+        """Return when the first part of a session reached the object store, or None (a journal keeps no times).
 
-        None where none has: a journal keeps no times.
+        This time does not change when the session grows.
         """
         if self.store.write_behind is None:
             return None
@@ -166,7 +164,7 @@ class StoreSource:
         return next((info.modified_seconds for info in self.store.objects.list(f"{folder}/")), None)
 
     def _last_seconds(self, key: SessionKey, length: int) -> float | None:
-        """Time of the newest message; None where it has none."""
+        """Return the time of the newest message, or None if it has none."""
         stop = length
         while stop > 0:
             start = max(0, stop - READ_AHEAD_RECORDS)
@@ -178,7 +176,7 @@ class StoreSource:
 
 
 def _profiles(wanted: str | None, heads: list[SessionHead], before: frozenset[str]) -> dict[str, Any]:
-    """Fields of the document: whose session it is, its profile version, and the records that it was shown."""
+    """Return fields of the document: whether it is another agent's, its profile version, and the shown records."""
     profiles = [head.profile for head in heads if head.profile is not None]
     shown = before | {record["id"] for profile in profiles for record in profile.get("meta", ())}
     newest = profiles[-1] if profiles else {}
@@ -201,7 +199,7 @@ def _is_time(ts: object) -> bool:
 
 
 def _seconds(record: JournalRecord) -> float | None:
-    """The time in the record of a message; UTC where it names no zone, None where it has none."""
+    """Return the time in a message's record (UTC if it has no zone), or None."""
     ts = json.loads(record.body).get("ts")
     return instant(ts) if _is_time(ts) else None
 
@@ -246,11 +244,11 @@ class FolderSource:
     def _path(self, name: str) -> Path:
         parts = [os.fsdecode(unquote_to_bytes(part)) for part in name.split("/")]
         if any(part in ("", ".", "..") or "/" in part or "\x00" in part for part in parts):
-            raise InvalidTranscript(name, "", "no name of this folder's", "use a name that was listed")
+            raise InvalidTranscript(name, "", "not a name in this folder", "use a name that was listed")
         return self._root.joinpath(*parts)
 
     def _below(self, inside: str) -> Iterator[SourceItem]:
-        """Items of one folder, sorted by name; `inside` is its path, with a slash at its end."""
+        """Yield the items of one folder, sorted by name; `inside` is its path with a final slash."""
         try:
             with os.scandir(self.path / inside) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
@@ -283,7 +281,7 @@ class FolderSource:
         return os.path.lexists(self._root / name)
 
     def _item(self, path: str, status: os.stat_result, is_beside: Callable[[str], bool]) -> SourceItem:
-        """`is_beside`: whether its folder holds a file of this name."""
+        """Make an item; `is_beside` says whether its folder has a file with a name."""
         stamps = [FileStamp(status.st_size, status.st_mtime_ns)]
         beside = sidecar_of(path.rpartition("/")[2], is_beside)
         with suppress(OSError):
@@ -297,7 +295,7 @@ def _named(path: str) -> str:
 
 
 def _bytes_of(path: Path, name: str, cap_bytes: int) -> bytes:
-    """A regular file's bytes; its size is looked at first, and no link is followed."""
+    """Read a regular file after checking its size; no link is followed."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -306,7 +304,7 @@ def _bytes_of(path: Path, name: str, cap_bytes: int) -> bytes:
     with os.fdopen(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise InvalidTranscript(name, "", "no regular file", "put the file itself there")
+            raise InvalidTranscript(name, "", "not a regular file", "put the file itself there")
         if status.st_size > cap_bytes:
             raise InputTooLarge(name, status.st_size, cap_bytes)
         data = stream.read(cap_bytes + 1)
@@ -316,14 +314,14 @@ def _bytes_of(path: Path, name: str, cap_bytes: int) -> bytes:
 
 
 _SUFFIXES = (*TRANSCRIPT_SUFFIXES, *COMPRESSED_SUFFIXES)
-"""Suffixes of what may be a transcript or a sidecar; nothing else of a listing is held in memory."""
+"""Suffixes of possible transcripts and sidecars; other names of a listing are not kept in memory."""
 
 
 class ObjectSource:
     """A `TranscriptSource` of objects."""
 
     def __init__(self, objects: ObjectStore, prefix: str = "", *, owned: bool = False) -> None:
-        """`owned`: closing the source closes the store, too."""
+        """Read objects below a prefix; with `owned`, closing the source also closes the store."""
         self.objects: ObjectStore = objects
         self.prefix: str = f"{prefix.rstrip('/')}/" if prefix else ""
         self._owned = owned
@@ -350,7 +348,7 @@ class ObjectSource:
         sizes = sizes_of(version)
         data = self._get(name, sizes[0], cap_bytes)
         if data is None:
-            raise InvalidTranscript(name, "", "no such object any more", "it was removed after it was listed")
+            raise InvalidTranscript(name, "", "the object is gone", "it was removed after it was listed")
         sidecar_name, sidecar = self._beside(name, sizes[1]) if len(sizes) > 1 else ("", None)
         return LoadedItem(
             source=name,
@@ -366,7 +364,7 @@ class ObjectSource:
             self.objects.close()
 
     def _beside(self, name: str, size_bytes: int) -> tuple[str, bytes | None]:
-        """The sidecar that was listed with a transcript, by either of its names."""
+        """Read the sidecar of a transcript, by either of its names."""
         for sidecar_name in sidecars_of(name):
             data = self._get(sidecar_name, size_bytes, MAX_SIDECAR_BYTES)
             if data is not None:
@@ -374,7 +372,7 @@ class ObjectSource:
         return "", None
 
     def _get(self, name: str, size_bytes: int, cap_bytes: int) -> bytes | None:
-        """An object whose size a listing gave; None where there is none. Refused where it is larger than the cap."""
+        """Read an object of a listed size, or return None if it is missing; raises `InputTooLarge`."""
         if size_bytes > cap_bytes:
             raise InputTooLarge(name, size_bytes, cap_bytes)
         try:
@@ -398,14 +396,16 @@ class TranscriptSource(Protocol):
 
     @property
     def uri(self) -> str:
-        """Names it from night to night."""
+        """Name of the source, the same every night."""
 
     def items(self) -> Iterator[SourceItem]:
-        """All items, sorted by name. Raises `InputError`, `StoreError` where the place itself cannot be read."""
+        """Yield all items, sorted by name. Raises `InputError` or `StoreError` if the place cannot be read."""
 
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
-        """One item as it is now; name and version as they were listed. Raises `InputTooLarge` before it is read,
-        `InvalidTranscript` where it cannot be used, `Erased`, `StoreError`."""
+        """Read one item by its listed name and version, in its present state.
+
+        Raises `InputTooLarge` before reading, `InvalidTranscript` for an unusable item, `Erased`, `StoreError`.
+        """
 
     def close(self) -> None: ...
 
@@ -417,14 +417,13 @@ def open_source(
     tenant: str = "default",
     profile: str | None = None,
     now_seconds: float | None = None,
-    settled_seconds: float = SETTLED_SECONDS,
 ) -> TranscriptSource:
-    """The source that a URI names; the last five arguments are for ``store`` alone."""
+    """Open the source that a URI names; only ``store`` uses the other arguments."""
     scheme, colon, rest = uri.partition(":")
     if uri == STORE:
         if store is None or now_seconds is None:
             raise InputError("source 'store' needs a store and the time of the night")
-        return StoreSource(store, tenant, profile=profile, now_seconds=now_seconds, settled_seconds=settled_seconds)
+        return StoreSource(store, tenant, profile=profile, now_seconds=now_seconds)
     if scheme == "s3" and rest.startswith("//"):
         return ObjectSource(open_bucket(uri), owned=True)
     if scheme == "file" and colon and rest:

@@ -1,11 +1,10 @@
-"""The transcripts in one file, each with what is known of it beside its messages: whose, whether over, how it went.
+"""Read the transcripts in one file, each with its metadata.
 
-`pipeline` reads files with it. A JSONL file with a transcript on each line is taken line by line, and a bad line is
-refused alone; everything else is read as a whole. Beside the messages stand the task and reward of a tau-bench run, and
-`SessionMeta`: from a sidecar (of ``chat.jsonl``: ``chat.jsonl.session.json``, or ``chat.session.json``), else from the
-top-level key ``ctxsteward``. These fields alone decide whether a transcript is harvested, never its text, so an unknown
-key or a bad value is refused with the field: what cannot be read might have said that it is not to be used. Times are
-ISO 8601.
+`pipeline` reads files with it. A JSONL file with a transcript on each line is read line by line, and a bad line is
+refused alone; other files are read as a whole. A transcript has task and reward of a tau-bench run, and `SessionMeta`
+from a sidecar (``chat.jsonl.session.json`` or ``chat.session.json`` for ``chat.jsonl``) or else from the top-level key
+``ctxsteward``. Metadata alone decide whether a transcript is harvested, never its text. So an unknown key or a bad
+value is an error, because it might have meant that the transcript must not be used. Times are ISO 8601.
 
 >>> read_metadata(b'{"principal": "ada", "succeeded": true}', "chat.jsonl.session.json").principal
 'ada'
@@ -51,38 +50,38 @@ def _seen(name: str) -> str:
 
 
 class SessionMeta(BaseModel):
-    """Metadata of one transcript; what is not set is not known."""
+    """Metadata of one transcript; unset fields are unknown."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     schema_version: Literal[1] = 1
     session: Name | None = None
-    """Its id, in place of the one made from the file's name."""
+    """Id of the session, instead of the one made from the file's name."""
     principal: Annotated[Name, AfterValidator(_seen)] | None = None
-    """The user it is with."""
+    """User of the session."""
     project: Name | None = None
     status: Literal["open", "closed", "deleted"] = "closed"
     origin: Name = "application"
-    """Who wrote it: ``steward`` is the steward's own output."""
+    """Writer of the transcript; ``steward`` for the steward's own output."""
     profile_version: Annotated[StrictInt, Field(ge=1)] | None = None
     shown: Annotated[tuple[EntryId, ...], Field(max_length=MAX_SHOWN)] = ()
-    """Ids of records that it was shown."""
+    """Ids of records that the session was shown."""
     eval_failures: Annotated[
         tuple[Annotated[StrictStr, Field(min_length=1, max_length=280), OneLine], ...], Field(max_length=MAX_FAILURES)
     ] = ()
-    """Scorers that failed on it, with their reason."""
+    """Scorers that failed on the transcript, with their reason."""
     started: Timestamp | None = None
-    """When it began: the time of messages that have none of their own."""
+    """Start of the session, the time of messages without their own."""
     succeeded: StrictBool | None = None
-    """Whether its task was solved: in short for the same in `outcome`."""
+    """Whether the task was solved; short for the same in `outcome`."""
     outcome: Outcome | None = None
-    """How it ended: ``{"reward": 1.0}``, ``{"thumbs": "down", "escalated": true}``."""
+    """End of the session, such as ``{"reward": 1.0}`` or ``{"thumbs": "down", "escalated": true}``."""
     task: Name | None = None
-    """Its task: runs of one task are tries at the same thing."""
+    """Task of the run; runs of one task are not independent."""
 
     @property
     def verdict(self) -> bool | None:
-        """Whether it succeeded, as its metadata say."""
+        """Whether the session succeeded by its metadata."""
         return self.succeeded if self.succeeded is not None or self.outcome is None else self.outcome.verdict
 
 
@@ -90,12 +89,12 @@ UNKNOWN = SessionMeta()
 
 
 def read_metadata(data: bytes, source: str) -> SessionMeta:
-    """The metadata of a sidecar's bytes."""
+    """Parse the bytes of a sidecar."""
     return checked_metadata(decode(data, source, ""), source)
 
 
 def checked_metadata(value: object, source: str, where: str = "") -> SessionMeta:
-    """The metadata of a JSON value, which stands at `where` in `source`."""
+    """Check the metadata of a JSON value at `where` in `source`."""
     if not isinstance(value, dict):
         raise InvalidTranscript(source, where, f"found {show(value)}", "expected an object of session metadata")
     try:
@@ -114,34 +113,35 @@ class FileTranscript:
 
     transcript: Transcript
     place: str
-    """``line 3``, or nothing where the file is not read by lines."""
+    """``line 3``, or empty if the file is not read by lines."""
     digest: str
-    """SHA-256 of its bytes and place; in process only."""
+    """SHA-256 of the bytes and place; in process only."""
     task: str | None = None
     reward: float | None = None
     inline: object = None
-    """The value of ``ctxsteward``; None where there is none."""
+    """Value of the key ``ctxsteward``, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedLine:
-    """One line that is no transcript."""
+    """One line that is not a transcript."""
 
     place: str
     error: InputError
 
 
-def transcripts_of(data: bytes, name: str, *, format: str = "auto") -> Iterator[FileTranscript | RefusedLine]:
-    """All transcripts of a file's bytes. Raises `InputError` where the file as a whole is refused."""
-    if not _has_transcript_lines(data, name):
-        yield from _whole(data, name, format, place="")
+def transcripts_of(data: bytes, name: str) -> Iterator[FileTranscript | RefusedLine]:
+    """Yield all transcripts of a file's bytes. Raises `InputError` if the file as a whole is refused."""
+    first_two = list(islice(memory_input(data, name).lines(), 2))
+    if len(first_two) < 2 or not any(_is_transcript_line(line, name) for line in first_two):
+        yield from _whole(data, name, place="")
         return
     taken: set[str] = set()
     stem = PurePosixPath(name).stem or name
     for position, line in enumerate(memory_input(data, name).lines()):
         place = f"line {line.number}"
         try:
-            found = list(_whole(line.data, name, format, place))
+            found = list(_whole(line.data, name, place))
         except InputError as error:
             yield RefusedLine(place=place, error=error)
             continue
@@ -151,12 +151,6 @@ def transcripts_of(data: bytes, name: str, *, format: str = "auto") -> Iterator[
             session = f"{session}-{position}" if session in taken else session
             taken.add(session)
             yield replace(item, transcript=replace(item.transcript, session=session))
-
-
-def _has_transcript_lines(data: bytes, name: str) -> bool:
-    """Whether each line is a transcript: one of the first two is, and there are two."""
-    first_two = list(islice(memory_input(data, name).lines(), 2))
-    return len(first_two) == 2 and any(_is_transcript_line(line, name) for line in first_two)
 
 
 def _is_transcript_line(line: InputLine, name: str) -> bool:
@@ -170,10 +164,10 @@ def _is_transcript_line(line: InputLine, name: str) -> bool:
     return bool(value) and (isinstance(value, list) or (isinstance(value, dict) and "role" not in value))
 
 
-def _whole(data: bytes, name: str, format: str, place: str) -> Iterator[FileTranscript]:
+def _whole(data: bytes, name: str, place: str) -> Iterator[FileTranscript]:
     digest = hashlib.sha256(data).hexdigest()
     facts: list[Any] | None = None
-    for index, transcript in enumerate(parse_transcripts(data, name, format=format)):
+    for index, transcript in enumerate(parse_transcripts(data, name, format="auto")):
         if facts is None:
             facts = _facts(data)
         fact = facts[index] if index < len(facts) else None
@@ -182,12 +176,12 @@ def _whole(data: bytes, name: str, format: str, place: str) -> Iterator[FileTran
 
 
 def _facts(data: bytes) -> list[Any]:
-    """The JSON values behind the transcripts of a file that may say more than messages; else nothing."""
+    """Return the JSON values of a file's transcripts if they may have more than messages; else an empty list."""
     if not (b'"traj"' in data or f'"{INLINE_KEY}"'.encode() in data):
         return []
     try:
-        value = json.loads(data)  # not the strict parser: that one has accepted these bytes already
-    except ValueError:  # a message on each line
+        value = json.loads(data)  # the strict parser has accepted these bytes already
+    except ValueError:  # the file has a message on each line
         return []
     if isinstance(value, list):
         return value if is_transcript_list(value) else []

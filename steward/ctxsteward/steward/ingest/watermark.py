@@ -1,18 +1,18 @@
-"""How far one source has been read: nothing is harvested twice, nothing that comes late is lost.
+"""How far a source has been read, so that no item is harvested twice and no late item is lost.
 
-A night asks `due` which items are to be read (`setup.open_night`), and its link keeps the watermark that `advanced`
-gives. A watermark is a time, the *floor*, and marks of everything at or above it that was processed. Below the floor
-all is taken as processed. The floor trails the newest item by the overlap, so that a file that arrives late (a slow
-upload, a clock that runs behind) is still due as long as it is not older than that. What was due and is not done keeps
-the floor down, so it is due again. An item that changed has another version, so another mark.
+A night asks `due` for the items to read (`setup.open_night`), and its link keeps the watermark that `advanced` returns.
+A watermark has a time, the *floor*, and marks of the processed items at or above it. Items below the floor count as
+processed. The floor trails the newest item by the overlap, so that an item that arrives late (a slow upload, a clock
+that runs behind) is still due within the overlap. Due items that were not processed hold the floor down, so they are
+due again. A changed item has another version, and so another mark.
 
-A mark is an address of name and version under the tenant's key: a watermark is stored, and a plain digest of a short
-text could be guessed. The JSON form is ``{"schema_version": 1, "source", "high_seconds", "floor_seconds", "marks":
-{mark: modified_seconds}}``. It holds at most `MAX_MARKS` marks: with more items than that inside the overlap the floor
-rises; where undone items hold it down, the newest marks are dropped, and those items are read again.
+A mark is an address of name and version under the tenant's key, because a plain digest of a short text in a stored
+watermark could be guessed. The JSON form is ``{"schema_version": 1, "source", "high_seconds", "floor_seconds", "marks":
+{mark: modified_seconds}}`` with at most `MAX_MARKS` marks. If more items are inside the overlap, the floor rises; if
+unprocessed items hold it down, the newest marks are dropped, and those items are read again.
 
-Times are Unix seconds as the source tells them. A time after `now_seconds` is a clock that runs fast; it never moves
-the floor. Everything is pure. Raises `InvalidTranscript` for a form that is none, `UnsupportedVersion`.
+Times are the source's, in Unix seconds. A time after `now_seconds` comes from a fast clock and does not move the floor.
+Everything is pure. Raises `InvalidTranscript` for a malformed watermark, `UnsupportedVersion`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ MAX_MARKS = 50_000
 MARK_DIGITS = 32
 
 Mark = Callable[[str, str], str]
-"""The mark of an item's name and version."""
+"""Returns the mark of an item's name and version."""
 
 
 def marker(key: AddressKey, source: str) -> Mark:
-    """How items of this source are marked under a tenant's key."""
+    """Return the function that marks items of this source under a tenant's key."""
 
     def mark(name: str, version: str) -> str:
         data = json.dumps([source, name, version]).encode()
@@ -52,20 +52,20 @@ Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class Watermark(BaseModel):
-    """How far a source has been read; a new one: not at all."""
+    """How far a source has been read; a new watermark means not at all."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     source: StrictStr
     high_seconds: Seconds | None = None
-    """Of the newest item seen; None: none was seen."""
+    """Time of the newest item seen, or None."""
     floor_seconds: Seconds | None = None
-    """Everything older counts as processed; None: nothing does."""
+    """Older items count as processed; None: no item does."""
     marks: Mapping[str, Seconds] = Field(default_factory=dict)
-    """Of what was processed at or above the floor: when it was modified."""
+    """Modification times of the processed items at or above the floor, by mark."""
 
     def to_json(self) -> dict[str, object]:
-        """As it is stored; sorted, so that equal watermarks are equal bytes."""
+        """Return the stored form, sorted, so that equal watermarks are equal bytes."""
         return {"schema_version": VERSION, **self.model_dump(), "marks": dict(sorted(self.marks.items()))}
 
     @classmethod
@@ -89,10 +89,10 @@ def due(
     until_seconds: float | None = None,
     full: bool = False,
 ) -> tuple[SourceItem, ...]:
-    """What is to be read, sorted by name.
+    """Return the items to read, sorted by name.
 
-    `since_seconds` takes the floor's place; `until_seconds` leaves what changed then or later to a later night; `full`
-    takes everything, processed or not.
+    `since_seconds` replaces the floor; `until_seconds` leaves items that changed then or later to a later night; `full`
+    takes processed items, too.
     """
     floor_seconds = watermark.floor_seconds if since_seconds is None else since_seconds
     found = [
@@ -117,9 +117,9 @@ def advanced(
     now_seconds: float,
     overlap_seconds: float = OVERLAP_SECONDS,
 ) -> Watermark:
-    """The watermark once all that was due `tonight` of the listed `items` is processed but what is `left`.
+    """Return the watermark after the items due `tonight` were processed, except for those `left`.
 
-    To be kept only with the promotion. Repeated with the same arguments it is the same.
+    Store it only with the promotion. `items` are all listed items.
     """
     listed = set(items)
     done = set(tonight) - set(left)
@@ -133,14 +133,14 @@ def advanced(
     held_seconds = min((item.modified_seconds for item in left), default=math.inf)
     for item in listed - done:
         if floor_before <= item.modified_seconds < held_seconds and mark(item.name, item.version) not in marks:
-            held_seconds = item.modified_seconds  # it was not due tonight
+            held_seconds = item.modified_seconds  # the item was not due tonight, and must become due later
     floor_seconds = min(max(floor_before, high_seconds - overlap_seconds), held_seconds)
     floor_seconds, marks = _bounded(floor_seconds, held_seconds, marks)
     return Watermark(source=watermark.source, high_seconds=high_seconds, floor_seconds=floor_seconds, marks=marks)
 
 
 def _bounded(floor_seconds: float, held_seconds: float, marks: Mapping[str, float]) -> tuple[float, dict[str, float]]:
-    """The floor, and the marks at or above it, at most `MAX_MARKS`."""
+    """Return the floor, and at most `MAX_MARKS` marks at or above it."""
     kept = sorted(((seconds, mark) for mark, seconds in marks.items() if seconds >= floor_seconds), reverse=True)
     if len(kept) > MAX_MARKS:
         first_dropped_seconds = kept[MAX_MARKS][0]

@@ -1,24 +1,24 @@
-"""One function run on many items, where one bad item stops no other.
+"""Run one function on many items, so that one bad item stops no other.
 
-A night harvests its items with it. Two ways give the same answers: `WorkerPool` in processes of its own, under limits
-of time and memory; `InProcess` right here, without limits, for tests and small runs. Both take items lazily and hand on
-each answer as it comes, so memory does not grow with the number of items; the order of answers says nothing.
+A night harvests its items with it. Two classes give the same results: `WorkerPool` runs in its own processes, under
+limits of time and memory; `InProcess` runs in this process without limits, for tests and small runs. Both take items
+lazily and yield each result when it is ready, in any order, so memory does not grow with the number of items.
 
-Limits hold for one item. `wall_seconds` is kept by the caller, who kills the worker and everything it started;
-`cpu_seconds` and `memory_bytes` by the kernel (RLIMIT_CPU; RLIMIT_AS, on top of what an idle worker has mapped). An
-item whose worker died is tried once more in a new one, so that what is said of it depends on it alone. Leaving `run` in
-whatever way, an interrupt included, ends all workers.
+Limits hold for one item. The caller enforces `wall_seconds` and kills the worker with all its children; the kernel
+enforces `cpu_seconds` (RLIMIT_CPU) and `memory_bytes` (RLIMIT_AS, on top of the memory of an idle worker). An item
+whose worker died is tried once more in a new worker, so that its result does not depend on earlier items. Leaving `run`
+in any way, an interrupt included, ends all workers.
 
-Workers are started with `subprocess` and talked to over `multiprocessing.connection`, so it makes no difference whether
-the caller is a main thread, a thread of a flow's runner or a daemonic process, and nothing is forked with its threads.
-A worker runs this module's `serve` with a socket and lives no longer than its caller: when the connection ends, a
-thread ends the process. The function is sent by name, so it must be importable (`functools.partial` of one is fine).
-Messages to a worker: ``(function, memory_bytes)``, then ``(item, cpu_seconds)`` each. From it: ``("ready", None)``,
-then ``("result", value)`` or ``("failed", (reason, detail))`` each. Exit codes: 0 the other end is gone,
-`OUT_OF_MEMORY` a limit was reached, `UNREADABLE` a message cannot be unpickled; SIGXCPU is the CPU limit.
+Workers are started with `subprocess` and use `multiprocessing.connection`, so the caller may be a main thread, a thread
+of a flow's runner or a daemonic process, and threads are never forked. A worker runs this module's `serve` with a
+socket; when the connection ends, a thread ends the worker, so that it does not outlive its caller. The function is sent
+by name, so it must be importable (`functools.partial` of one is fine). Messages to a worker: ``(function,
+memory_bytes)``, then ``(item, cpu_seconds)`` each. Messages from it: ``("ready", None)``, then ``("result", value)`` or
+``("failed", (reason, detail))`` each. Exit codes: 0 if the connection ended, `OUT_OF_MEMORY` at the memory limit,
+`UNREADABLE` if a message cannot be unpickled; SIGXCPU at the CPU limit.
 
-Raises whatever the iterable of items raises. What goes wrong in a worker is an answer; where a worker cannot be
-started, `RuntimeError`.
+Raises what the iterable of items raises, and `RuntimeError` if a worker cannot be started. Errors in a worker are
+results.
 """
 
 from __future__ import annotations
@@ -54,25 +54,25 @@ Given = TypeVar("Given", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemLimits:
-    """What one item may take."""
+    """Limits for one item."""
 
     wall_seconds: float = 30.0
     cpu_seconds: float = 30.0
-    """The kernel counts whole seconds: it is rounded up."""
+    """Rounded up, because the kernel counts whole seconds."""
     memory_bytes: int = 1 << 30
 
 
 class Isolation(Protocol[Given]):
-    """Runs one function on many items; `WorkerPool` and `InProcess` are the two ways."""
+    """Runs one function on many items; implemented by `WorkerPool` and `InProcess`."""
 
     def run(self, items: Iterable[LoadedItem]) -> Iterator[tuple[LoadedItem, Given | QuarantinedItem]]:
-        """Each item with what became of it, in any order."""
+        """Yield each item with its result, in any order."""
 
     def close(self) -> None: ...
 
 
 class InProcess(Generic[Result]):
-    """`Isolation` in this process: an exception is caught, but nothing ends an endless loop."""
+    """`Isolation` in this process: exceptions are caught, but an endless loop is not ended."""
 
     def __init__(self, function: Callable[[LoadedItem], Result]) -> None:
         self._function = function
@@ -93,7 +93,7 @@ def quarantined(item: LoadedItem, reason: Reason, detail: str) -> QuarantinedIte
 
 
 def reason_of(error: Exception) -> tuple[Reason, str]:
-    """Why an item failed: the kind of error and where it was raised; its words only where it is this product's own."""
+    """Say why an item failed: class and place of the error, and its words only if it is an error of this product."""
     if isinstance(error, MemoryError):
         return "memory_limit", "it needs more memory than there is"
     frames = traceback.extract_tb(error.__traceback__)
@@ -107,8 +107,8 @@ UNREADABLE = 87
 
 
 def serve(descriptor: int) -> None:
-    """Answer until the other end is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us decides when it is over
+    """Answer requests until the connection ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller ends its workers
     _set_soft(resource.RLIMIT_CORE, 0)
     with Connection(descriptor) as channel:
         requests: deque[Any] = deque()
@@ -132,7 +132,7 @@ def serve(descriptor: int) -> None:
 
 
 def _listen(channel: Connection[Any, Any], requests: deque[Any], arrived: threading.Semaphore) -> None:
-    """Take requests, and end the process where there will be none any more."""
+    """Receive requests, and end the process when the connection ends."""
     try:
         while True:
             requests.append(channel.recv())
@@ -141,14 +141,14 @@ def _listen(channel: Connection[Any, Any], requests: deque[Any], arrived: thread
         os._exit(OUT_OF_MEMORY)
     except (EOFError, OSError):
         os._exit(0)
-    except BaseException:  # what was sent cannot be unpickled here: its code is not to be found
+    except BaseException:  # a message cannot be unpickled, because its code cannot be imported
         os._exit(UNREADABLE)
 
 
 def _limit_memory(memory_bytes: int) -> None:
-    """On top of what is mapped; where the system does not tell (no ``/proc``), memory is not limited."""
+    """Limit memory on top of what is mapped; without ``/proc`` it is not limited."""
     gc.collect()
-    gc.freeze()  # what was imported stays: no later collection passes over it
+    gc.freeze()  # keeps later collections from scanning imported objects
     try:
         with open("/proc/self/statm", encoding="ascii") as stream:
             mapped_bytes = int(stream.read().split()[0]) * resource.getpagesize()
@@ -180,17 +180,9 @@ serve(int(sys.argv[1]))
 class WorkerPool(Generic[Result]):
     """`Isolation` in processes. One `run` at a time; several pools may run in several threads."""
 
-    def __init__(
-        self,
-        function: Callable[[LoadedItem], Result],
-        count: int,
-        limits: ItemLimits | None = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Nothing is started before `run`. `clock` is for deadlines alone; no answer depends on what it says."""
+    def __init__(self, function: Callable[[LoadedItem], Result], count: int, limits: ItemLimits | None = None) -> None:
+        """Workers start in `run`, at most `count` of them."""
         self._function, self._count, self._limits = function, count, limits or ItemLimits()
-        self._clock = clock
         self._workers: list[_Worker] = []
 
     def run(self, items: Iterable[LoadedItem]) -> Iterator[tuple[LoadedItem, Result | QuarantinedItem]]:
@@ -204,10 +196,10 @@ class WorkerPool(Generic[Result]):
                     result = self._result(worker, item)
                     if result is None:
                         again.append(item)
-                    self._fill(busy, waiting, again)  # they work on while the caller looks at the answer
+                    self._fill(busy, waiting, again)  # workers go on while the caller handles the result
                     if result is not None:
                         yield item, result
-        except BaseException:  # an interrupt, or the caller wants no more
+        except BaseException:  # an interrupt, or the caller stopped iterating
             self.close()
             raise
 
@@ -223,7 +215,7 @@ class WorkerPool(Generic[Result]):
         self.close()
 
     def _fill(self, busy: dict[_Worker, LoadedItem], waiting: Iterator[LoadedItem], again: deque[LoadedItem]) -> None:
-        """Keep every worker busy while there are items; what is tried again gets a new one."""
+        """Give items to idle workers; an item that is tried again gets a new worker."""
         while len(busy) < self._count:
             is_again = bool(again)
             item = again.popleft() if again else next(waiting, None)
@@ -234,21 +226,21 @@ class WorkerPool(Generic[Result]):
                 worker = _Worker(self._function, self._limits)
                 self._workers.append(worker)
             busy[worker] = item
-            worker.give(item, self._clock() + self._limits.wall_seconds)
+            worker.give(item, time.monotonic() + self._limits.wall_seconds)
 
     def _finished(self, busy: dict[_Worker, LoadedItem]) -> list[_Worker]:
-        """Wait until workers have answered, died, or are out of time."""
+        """Wait until a worker has answered, died, or exceeded its deadline; return these workers."""
         until = min(worker.deadline for worker in busy)
-        ready = wait([worker.channel for worker in busy], max(0.0, until - self._clock()))
-        now = self._clock()
+        ready = wait([worker.channel for worker in busy], max(0.0, until - time.monotonic()))
+        now = time.monotonic()
         return [worker for worker in busy if worker.channel in ready or worker.deadline <= now]
 
     def _result(self, worker: _Worker, item: LoadedItem) -> Result | QuarantinedItem | None:
-        """What a worker says; one that is late, dead or unclear is ended. None: ask another."""
+        """Return a worker's result, and end a late or dead worker; None to try the item again."""
         if worker.channel.poll():
             try:
                 kind, value = worker.channel.recv()
-            except (EOFError, OSError):  # dead, or it stalls in the middle
+            except (EOFError, OSError):  # the worker died, or stalls within a message
                 return self._ended(worker, item)
             if kind == "result":
                 result: Result = value
@@ -259,7 +251,7 @@ class WorkerPool(Generic[Result]):
         return quarantined(item, "time_limit", f"it took more than {self._limits.wall_seconds:g} s")
 
     def _ended(self, worker: _Worker, item: LoadedItem) -> QuarantinedItem | None:
-        """Why a worker died. One that had other items before proves nothing: they may have left it in a bad state."""
+        """Say why a worker died; None if it had earlier items, because they may have left it in a bad state."""
         self._workers.remove(worker)
         code = worker.ended()
         if code == -signal.SIGXCPU:
@@ -272,16 +264,16 @@ class WorkerPool(Generic[Result]):
 
 
 class _Worker:
-    """One process, as the pool sees it."""
+    """One worker process of a pool."""
 
     def __init__(self, function: object, limits: ItemLimits) -> None:
         self.deadline = 0.0
         self.given = 0
-        """Items so far."""
+        """Number of items given to it."""
         self._limits = limits
         ours, theirs = socket.socketpair()
         microseconds = max(1, round(limits.wall_seconds * 1_000_000))
-        patience = struct.pack("@ll", *divmod(microseconds, 1_000_000))  # of one read or write: a worker may stall
+        patience = struct.pack("@ll", *divmod(microseconds, 1_000_000))  # limits one read or write: a worker may stall
         for timeout in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             ours.setsockopt(socket.SOL_SOCKET, timeout, patience)
         self.channel: Connection[Any, Any] = Connection(ours.detach())
@@ -312,20 +304,20 @@ class _Worker:
             raise RuntimeError(f"{what}; can its function be imported by name?") from error
 
     def give(self, item: LoadedItem, deadline: float) -> None:
-        """Send an item. One that cannot be sent shows when the answer is asked for."""
+        """Send an item; a failure to send shows when the result is received."""
         self.deadline = deadline
         self.given += 1
         with contextlib.suppress(OSError):
             self.channel.send((item, self._limits.cpu_seconds))
 
     def ended(self) -> int:
-        """The exit code of a worker that has closed its end."""
+        """Return the exit code of a worker that has closed its connection."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(EXIT_SECONDS)
         return self.kill()
 
     def kill(self) -> int:
-        """End it and all it started, at once; its exit code."""
+        """Kill the process and its children, and return its exit code."""
         self.channel.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)

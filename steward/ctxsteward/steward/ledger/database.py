@@ -1,14 +1,14 @@
-"""The index's file and its rows: SQLite with write-ahead log and `secure_delete`, all derived from artifacts.
+"""The ledger's file and its rows: SQLite with write-ahead log and `secure_delete`, all derived from artifacts.
 
-Here lie observations with the claim that each makes, and what finished batches say of the use of records. What they
-make (components, drafts, standings) is worked out anew whenever it is asked for (`reconciliation`). Claims and
-observations are rows of JSON; what a row's columns say is not said again in its text.
+The file holds observations, the claim of each, and the use of records in finished batches. Components, drafts and
+standings are computed whenever they are needed (`reconciliation`). Claims and observations are stored as JSON without
+the fields that are columns of their row.
 
-Deleted rows are overwritten; copies that moving pages left behind go when the file is scrubbed. What an older version
-of these tables derived is dropped when the file is opened, and derived again (`left`). A file of another program, of a
-newer version is refused before it is touched.
+SQLite overwrites deleted rows; `scrub` removes the copies that moved pages leave behind. Opening the file of an older
+version drops derived tables, which are filled again (`left`). A file of another program or of a newer version is
+refused and not changed.
 
-Raises `StoreError` (`StoreLocked` where another process does not let go for `BUSY_SECONDS`).
+Raises `StoreError` (`StoreLocked` if another process holds the file for `BUSY_SECONDS`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..reconcile.claims import Claim, IndexedObservation, ObservationBrief
 from ..reconcile.features import ClaimFeatures
 
 VERSION = 14
-"""Of the tables."""
+"""Version of the tables."""
 APPLICATION_ID = 0x63747872
 """``ctxr``."""
 BUSY_SECONDS = 30.0
@@ -69,13 +69,13 @@ class LedgerDatabase:
     """One file, safe with threads of one process; processes take turns."""
 
     _same: SameFile | None = None
-    """None: it is being prepared."""
+    """Detects that the file was replaced; None while it is prepared, and in memory."""
 
     def __init__(self, path: Path, about: str) -> None:
-        """`about` says what is in it and how it was made; another one is refused."""
+        """Open or create the file; `about` names tenant and agent, and a file about others is refused."""
         self.path = path
         self.left: tuple[str, ...] = ()
-        """Addresses of the artifacts that an older version of the file held; they have to be taken in again."""
+        """Addresses of the artifacts in the file of an older version, which must be absorbed again."""
         self._file = SqliteFile(partial(connect, path, BUSY_SECONDS, _PRAGMAS))
         self._lock = self._file.lock
         """Held while `_db` is used."""
@@ -84,7 +84,7 @@ class LedgerDatabase:
             try:
                 make_folders(path.parent)
             except OSError as error:
-                raise StoreError(f"{path}: its folder cannot be made: {error}; name another place") from error
+                raise StoreError(f"{path}: cannot make its folder: {error}; name another place") from error
             try:
                 self._file.make()
                 self._prepare(about)
@@ -103,27 +103,29 @@ class LedgerDatabase:
             for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
         )
         if (tables or application) and application != APPLICATION_ID:
-            raise StoreError(f"{self.path} is a database of something else, not a ledger's; name another file")
+            raise StoreError(f"{self.path} is another program's database, not a ledger; name another file")
         if version > VERSION:
-            raise StoreError(f"{self.path}: a ledger of version {version}; update, or delete it: it is made again")
+            raise StoreError(
+                f"{self.path}: a ledger of version {version}; update ctxsteward, or delete the file (it is made again)"
+            )
         self._db.execute("PRAGMA journal_mode = WAL").fetchall()
         with self.writing():
             if not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
                 self.run(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._create()
                 self.run("INSERT INTO about VALUES ('about', ?)", about)
-            found = (self.noted("about") or "").partition(", sketches ")[0]  # which earlier versions named as well
+            found = (self.noted("about") or "").partition(", sketches ")[0]  # a suffix of earlier versions
             if found != about:
                 raise StoreError(
                     f"{self.path}: a ledger of {found}, not of {about}; name another file, or delete this one"
                 )
             if self.rows("PRAGMA user_version")[0][0] < VERSION:
                 self._recreate()
-        if self.path.is_file():  # not one in memory
+        if self.path.is_file():  # false for a ledger in memory
             self._same = SameFile(self.path, self._db)
 
     def _create(self) -> None:
-        """Make the tables that are missing."""
+        """Create missing tables."""
         there = {row[0] for row in self.rows("SELECT name FROM sqlite_master")}
         for statement in _STATEMENTS:
             if _NAME.search(statement)[1] not in there:  # type: ignore[index]
@@ -131,7 +133,7 @@ class LedgerDatabase:
         self.run(f"PRAGMA user_version = {VERSION}")
 
     def _recreate(self) -> None:
-        """Drop what an older version derived, and what has another shape now; what is left is as it was."""
+        """Drop the derived tables of an older version, and tables whose columns changed; keep the others."""
         self.left = tuple(row[0] for row in self.rows("SELECT address FROM artifacts ORDER BY address"))
         for name, statement in self.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"):
             if name in _DERIVED or statement not in _STATEMENTS:
@@ -141,7 +143,7 @@ class LedgerDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction: all of it, or nothing; one inside another is part of it."""
+        """Run a transaction; a nested one is part of the outer one."""
         with self._lock, self._named():
             if self._depth:
                 yield
@@ -159,11 +161,11 @@ class LedgerDatabase:
         with self._lock, self._named():
             return self._db.execute(query, values).fetchall()
 
-    def among(self, query: str, keys: Iterable[str | int | bytes], *, size: int = _MAX_VARIABLES) -> list[Any]:
-        """Rows of a query with ``IN (…)`` for many keys."""
+    def among(self, query: str, keys: Iterable[str | int | bytes]) -> list[Any]:
+        """Return the rows of a query with ``IN (…)`` for any number of keys."""
         found, todo = [], list(keys)
-        for start in range(0, len(todo), size):
-            page = todo[start : start + size]
+        for start in range(0, len(todo), _MAX_VARIABLES):
+            page = todo[start : start + _MAX_VARIABLES]
             found += self.rows(query.replace("(…)", f"({', '.join('?' * len(page))})"), *page)
         return found
 
@@ -176,7 +178,7 @@ class LedgerDatabase:
             self._db.executemany(query, rows)
 
     def version(self) -> int:
-        """A number that changes where another process has changed the file."""
+        """Return a number that changes when another process changes the file."""
         return int(self.rows("PRAGMA data_version")[0][0])
 
     def noted(self, name: str) -> str | None:
@@ -184,11 +186,11 @@ class LedgerDatabase:
         return rows[0][0] if rows else None
 
     def scrub(self) -> None:
-        """Rewrite the file, so that nothing deleted is left in it."""
+        """Rewrite the file, so that no deleted data is left in it."""
         with self._lock, self._named():
             self._db.execute("VACUUM")
             (busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            # SQLite does not sync the truncation: a power cut would bring the old log back
+            # SQLite does not sync the truncation, so a power cut could restore the old log.
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute(_SCRUBBED)
             self._db.execute("PRAGMA synchronous = NORMAL")
@@ -208,7 +210,7 @@ class LedgerDatabase:
                     f"{self.path}: another process has held the ledger for {BUSY_SECONDS:.0f} s; try again"
                 ) from error
             raise StoreError(
-                f"{self.path}: {error}; name a file you may write, or delete it: it is made again"
+                f"{self.path}: {error}; name a file that you may write, or delete it (it is made again)"
             ) from error
 
 
@@ -216,7 +218,7 @@ _PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", 
 
 
 def claim_row(claim: Claim) -> str:
-    """A claim without its id, as text."""
+    """Return a claim without its id as JSON."""
     fields, wording = _CLAIM_VALUES(claim), claim.wording
     if wording is None:
         return _PLAIN.encode([*fields])
@@ -225,12 +227,12 @@ def claim_row(claim: Claim) -> str:
 
 
 def claim_in(id: str, row: str) -> Claim:
-    """The inverse of `claim_row`."""
-    told = json.loads(row)
-    fields, told = told[: len(_CLAIM)], told[len(_CLAIM) :]
+    """Return the claim of a `claim_row`."""
+    values = json.loads(row)
+    fields, features = values[: len(_CLAIM)], values[len(_CLAIM) :]
     wording = None
-    if told:
-        negative, tokens, *sets = told
+    if features:
+        negative, tokens, *sets = features
         found = {name: frozenset(_words_of(words)) for name, words in zip(_SETS, sets, strict=True)}
         wording = ClaimFeatures(tokens=tuple(_words_of(tokens)), negative=bool(negative), **found)
     named = dict(zip(_CLAIM, fields, strict=True))
@@ -238,7 +240,7 @@ def claim_in(id: str, row: str) -> Claim:
 
 
 def _row_of(words: Sequence[str]) -> str | Sequence[str]:
-    """Words in one text where that can be taken apart again."""
+    """Join words to one text if it can be split again, to save space."""
     text = "|".join(words)
     return text if words and text.count("|") == len(words) - 1 else words
 
@@ -254,7 +256,7 @@ _CLAIM_VALUES = attrgetter(*_CLAIM)
 
 
 def seen_row(seen: IndexedObservation) -> str:
-    """What the columns of an observation's brief leave out, as text."""
+    """Return the fields of an observation that are no columns, as JSON."""
     observation, brief = seen.observation, seen.brief
     rest = {name: value for name, value in observation_fields(observation).items() if name not in _NOT_REST}
     slot = observation.slot
@@ -263,7 +265,7 @@ def seen_row(seen: IndexedObservation) -> str:
 
 
 def seen_of(brief: ObservationBrief, row: str) -> IndexedObservation:
-    """The inverse of `seen_row`."""
+    """Return the observation of a brief and its `seen_row`."""
     rest, (subject, attribute), project, spans, places, ts = json.loads(row)
     slot = [subject, attribute, "one" if brief.is_single else "many"]
     named = {name: getattr(brief, name) for name in _IN_COLUMNS} | {"ts": brief.ts if ts == 1 else ts}
@@ -285,7 +287,7 @@ BRIEF = ", ".join(f"n.{name}" for name in ObservationBrief._fields)
 
 
 def observations(database: LedgerDatabase, ids: Iterable[str]) -> dict[str, IndexedObservation]:
-    """Observations, whole, by id."""
+    """Return whole observations by id."""
     rows = database.among(f"SELECT {BRIEF}, n.body FROM seen n WHERE n.id IN (…)", ids)
     briefs = ((ObservationBrief._make(row[:-1]), row[-1]) for row in rows)
     return {brief.id: seen_of(brief, body) for brief, body in briefs}

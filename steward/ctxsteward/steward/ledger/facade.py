@@ -1,19 +1,19 @@
-"""The ledger: all observations of one agent's transcripts, the records they make, and how much use each record was.
+"""The ledger: all observations of one agent's transcripts, the records made from them, and the use of each record.
 
     ledger = Ledger.open(path, store, "acme", "support")
     ledger.absorb(*artifacts)                      a set: order, batches and repeats do not matter
     for record in ledger.records(JudgementContext(now="2026-11-22T00:00:00Z", run="night-7")): …
     ledger.withdraw(session="s-42")
-    ledger.uses.catch_up(addresses, read, gone)    read batches that were not read; a repeat or a kill does not matter
-    ledger.uses.of_records()                       {id of a record: `RecordUse`}, under the id that the record has now
+    ledger.uses.catch_up(addresses, read, gone)    reads new batches; a repeat or a kill does not matter
+    ledger.uses.of_records()                       `RecordUse` by the record's present id
 
-The same set of artifacts gives the same records, byte for byte, in whatever order and however many nights it came.
-`records` is a function of the set, the policy, the present and the reviews. All drafts are made and judged anew
-whenever the set has changed; nothing of them is kept in the file.
+The same set of artifacts gives the same records, byte for byte, in whatever order and number of nights. `records`
+depends on the set, the policy, the time and the reviews. Drafts are made and judged again whenever the set changes, and
+are not stored in the file.
 
-The file is an index: `absorb_kept` makes it from the store's artifacts. It holds words of users. So it registers with
-`store.erasers`, takes out what was forgotten elsewhere when it is opened (a process that does not have it open deletes
-the file), and is rewritten after each erasure, so that no deleted row is left in it.
+The file is an index: `absorb_kept` makes it from the store's artifacts. It holds words of users. So an open ledger
+registers with `store.erasers`, removes words that were forgotten elsewhere when it is opened, and rewrites the file
+after each erasure, so that no deleted row is left. An erasure in a process without the ledger deletes the file.
 
 Raises `StoreError`, and what the store raises.
 Source: the layered-envelope design (meta-steward); the state design (erasure, trust).
@@ -58,11 +58,11 @@ from .records import (
 from .usage_table import UsageTable
 
 _EVERYBODY = ""
-"""In the list of what was erased: the whole session."""
+"""Principal in the table of erasures that stands for the whole session."""
 
 
 class LedgerSize(NamedTuple):
-    """How much is in a ledger; of observations, those that were harvested."""
+    """Numbers of a ledger's parts."""
 
     artifacts: int
     observations: int
@@ -83,14 +83,14 @@ class Ledger:
         self.uses: UsageTable = UsageTable(database, self._reconciled)
         self._frame, self._key, self._tenant = frame, key, frame.tenant
         self._made: tuple[int, Reconciliation] | None = None
-        """What the observations make, and the version of the file it was made of; None: to be worked out."""
+        """The version of the file and the reconciliation made from it; None if it must be computed."""
         store.erasers.append(self)
 
     @classmethod
     def open(cls, path: Path | str, store: Store, tenant: str, agent: str, key: AddressKey | None = None) -> Self:
-        """Open a ledger's file: made if missing, made anew from the store where an older version made it.
+        """Open a ledger's file, or make it from the store if it is missing or of an older version.
 
-        What was forgotten meanwhile leaves it. `key`: the tenant's own.
+        Removes words that were forgotten meanwhile. `key` is the tenant's address key by default.
         """
         key = key or store.keys.address_key(tenant)
         about = f"tenant {tenant!r}, agent {agent!r}"
@@ -114,14 +114,14 @@ class Ledger:
     # -- the set ------------------------------------------------------------------------------------------------
 
     def absorb(self, *artifacts: Artifact) -> int:
-        """Take artifacts in; how many observations are new. Known, outdated and forgotten ones change nothing."""
+        """Add artifacts, except known, outdated and forgotten ones; return the number of new observations."""
         with self._db.writing():
             self._made = None
             found = ((self._artifacts.address(one), one) for one in artifacts)
             return self._index.add((address, one) for address, one in found if address is not None)
 
     def absorb_kept(self, addresses: Iterable[str]) -> tuple[int, int]:
-        """Take artifacts of the store in by address; how many observations are new, how many artifacts are gone."""
+        """Add artifacts of the store by address; return the numbers of new observations and of missing artifacts."""
         known = set(addresses)
         known -= {row[0] for row in self._db.among("SELECT address FROM artifacts WHERE address IN (…)", known)}
         new = gone = 0
@@ -136,35 +136,35 @@ class Ledger:
         return new, gone
 
     def sessions(self, source: str) -> tuple[str, ...]:
-        """Sessions that came out of this source, as artifacts name it; sorted."""
+        """Return the sessions whose artifacts name this source, sorted."""
         rows = self._db.rows("SELECT DISTINCT session FROM artifacts WHERE source = ? ORDER BY session", source)
         return tuple(row[0] for row in rows)
 
     def cites(self, session: str, ref: str) -> bool:
-        """Whether this message of a session was harvested, and can still be read."""
+        """Whether an artifact cites this message of a session, and can still be read."""
         rows = self._db.rows("SELECT address FROM artifacts WHERE live AND session = ?", session)
         found = (self._artifacts.find(row[0]) for row in rows)
         return any(cited.ref == ref for artifact in found if artifact for cited in artifact.cited)
 
-    # -- what was forgotten -------------------------------------------------------------------------------------
+    # -- forgetting ---------------------------------------------------------------------------------------------
 
     @property
     def path(self) -> Path:
-        """The file that is in order once the ledger was told of an erasure."""
+        """The file that an erasure need not delete, because this open ledger removes the words."""
         return self._db.path
 
     def __call__(self, gone: Sequence[Deletion]) -> int:
-        """Take out what was forgotten, as `store.erasers` ask it; how many observations left."""
+        """Remove forgotten words when `store.erasers` are called; return the number of removed observations."""
         pairs = [(one.session, one.principal) for one in gone if one.tenant == self._tenant]
         return self._take_out(pairs) if pairs else 0
 
     def withdraw(
         self, *, session: str | None = None, principal: str | None = None, told: ErasureRequest | None = None
     ) -> int:
-        """Take out what a session, a principal, or a principal in one session gave; how many observations.
+        """Remove for good the observations of a session, a principal, or a principal in one session; return how many.
 
-        They do not come back. With `told`, their artifacts' keys are destroyed too: for transcripts from outside, of
-        which the store knows no session to forget.
+        With `told`, also destroy the keys of their artifacts, for transcripts from outside whose sessions the store
+        does not know.
         """
         if session is None and principal is None:
             raise InputError("nothing to withdraw: name a session, a principal, or both")
@@ -186,7 +186,7 @@ class Ledger:
         return self._take_out(sorted(set(pairs), key=repr))
 
     def catch_up(self) -> int:
-        """Take out what another process, or another machine, has forgotten; how many observations."""
+        """Remove words that another process or machine has forgotten; return the number of removed observations."""
         forgotten = self._artifacts.forgotten()
         if not forgotten:
             return 0
@@ -206,7 +206,7 @@ class Ledger:
             for session, principal in pairs:
                 self._db.run("INSERT OR IGNORE INTO erased VALUES (?, ?)", session, principal or _EVERYBODY)
                 held = self._held(session)
-                if principal == session:  # an unknown speaker's words lie under the session's key, which stays
+                if principal == session:  # words of an unknown speaker are under the session's key, which stays
                     for address, _, people in held:
                         if None in people:
                             self._artifacts.discard(address)
@@ -222,7 +222,7 @@ class Ledger:
         return left
 
     def _held(self, session: str | None) -> list[tuple[str, str, list[str | None]]]:
-        """Artifacts of a session, or of all: address, session, principals."""
+        """Return address, session and principals of the artifacts of a session, or of all."""
         rows = self._db.rows(
             "SELECT address, session, principals FROM artifacts WHERE ?1 IS NULL OR session = ?1", session
         )
@@ -231,12 +231,12 @@ class Ledger:
     # -- records ------------------------------------------------------------------------------------------------
 
     def records(self, as_of: JudgementContext = PLAIN) -> Iterator[MetaRecommendation]:
-        """Every record, by id."""
+        """Yield every record, sorted by id."""
         for one in self._judged(as_of):
             yield self._record(one, as_of)
 
     def judged(self, as_of: JudgementContext = PLAIN) -> AdmittedRecords:
-        """The active records, and what all of them come to."""
+        """Return the active records, and counts of all records."""
         every = self._judged(as_of)
         active = tuple(self._record(one, as_of) for one in every if one.standing.status == "active")
         for record in active:
@@ -252,26 +252,26 @@ class Ledger:
         )
 
     def record(self, id: str, as_of: JudgementContext = PLAIN) -> MetaRecommendation | None:
-        """One record, by its id or one it once had."""
+        """Return a record by its id or an earlier id."""
         found = (one for one in self._judged(as_of) if id in one.names)
         return next((self._record(one, as_of) for one in found), None)
 
     def flawed(self) -> dict[str, str]:
-        """Why would-be records fit no record by the published schema, by id."""
+        """Return why the schema of records refuses drafts, by id."""
         found = self._reconciled()
         return dict(sorted((found.drafts[label].id, flaw) for label, flaw in found.flaws.items()))
 
     def digest(self) -> str:
-        """64 hex digits of all observations: equal for equal sets of artifacts."""
+        """Return a digest of all observations, equal for equal sets of artifacts."""
         ids = self._db.rows("SELECT id FROM seen ORDER BY id")
         return hashlib.sha256("".join(row[0] for row in ids).encode()).hexdigest()
 
     def observations(self) -> int:
-        """How many were harvested."""
+        """Return the number of observations."""
         return int(self._db.rows("SELECT count(*) FROM seen")[0][0])
 
     def components(self) -> int:
-        """How many different claims there are."""
+        """Return the number of different claims."""
         return len(set(self._reconciled().labels.values()))
 
     def size(self) -> LedgerSize:
@@ -281,13 +281,13 @@ class Ledger:
     # -- spans --------------------------------------------------------------------------------------------------
 
     def why(self, id: str) -> tuple[EvidenceQuote, ...]:
-        """The spans a record rests on, with their words; empty for an id that is not known."""
+        """Return the evidence of a record with its words; empty for an unknown id."""
         draft = self._reconciled().draft(id)
         evidence = [Evidence(**one) for one in draft.evidence] if draft else []
         return tuple(quotes(evidence, self._cited(evidence), self._key))
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy | None = None) -> RecordSupport | None:
-        """Everybody behind a record, for whoever forgets; None where it is not known or counts no voices."""
+        """Return the support of a record for erasures; None if it is unknown or its gate counts no voices."""
         found = self._reconciled()
         draft = found.draft(record.id)
         if draft is None:
@@ -298,7 +298,7 @@ class Ledger:
         return support(draft, seen, policy or AdmissionPolicy(), address, approved=approved)
 
     def basis(self, id: str) -> RecordBasis | None:
-        """What stands behind the record of this id, counted; None where it is not known."""
+        """Return the counts behind a record; None for an unknown id."""
         found = self._reconciled()
         draft = found.draft(id)
         if draft is None:
@@ -307,7 +307,7 @@ class Ledger:
         return basis_of(draft, read, found.lending(draft), self._db)
 
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
-        """Errors that came up in this time (Unix seconds): id of the record, number of transcripts, the most first."""
+        """Return record id and number of transcripts of each error in this time (Unix seconds), most frequent first."""
         found, sessions = self._reconciled(), defaultdict[str, set[str]](set)
         errors = [kind for kind, spec in KINDS.items() if spec.is_template and spec.gate != "seen"]
         query = "SELECT claim, session, seconds FROM seen WHERE kind IN (…)"
@@ -318,9 +318,9 @@ class Ledger:
         return sorted(((id_, len(many)) for id_, many in sessions.items()), key=lambda one: (-one[1], one[0]))
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
-        """Those of the evidence whose bytes are not what their addresses say, or are gone."""
-        told = zip(evidence, self._cited(evidence), strict=True)
-        return tuple(one for one, cited in told if not verified(one, cited, self._key))
+        """Return the evidence whose bytes are missing or do not match their address."""
+        texts = zip(evidence, self._cited(evidence), strict=True)
+        return tuple(one for one, cited in texts if not verified(one, cited, self._key))
 
     def _cited(self, evidence: Sequence[Evidence]) -> list[CitedText | None]:
         found: dict[tuple[str, str], dict[str, CitedText]] = {}
@@ -344,13 +344,13 @@ class Ledger:
         return judged(self._reconciled(), as_of.policy, as_of.now_seconds, as_of.reviews)
 
     def _record(self, draft: Draft, as_of: JudgementContext) -> MetaRecommendation:
-        """A judged draft as a record."""
+        """Write a judged draft as a record."""
         words = line(draft, draft.review.text if draft.review is not None else None)
         tokens = as_of.counter.text(words) if as_of.counter is not None else 0
         return recommendation(draft, self._frame, as_of, tokens)
 
     def close(self) -> None:
-        """Let go of the file, and of the store's erasures."""
+        """Close the file, and leave the store's erasers."""
         if self in self._store.erasers:
             self._store.erasers.remove(self)
         self._db.close()
@@ -363,6 +363,6 @@ class Ledger:
 
 
 _PAGE = 200
-"""Artifacts read at once."""
+"""Artifacts in memory at once."""
 _AT_ONCE = 10 * _PAGE
-"""Artifacts of one transaction: keys are hashes, so each writes a page of the file for almost every row."""
+"""Artifacts in one transaction: keys are hashes, so a transaction writes a page of the file for almost every row."""

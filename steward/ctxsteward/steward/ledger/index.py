@@ -1,9 +1,7 @@
-"""The index: observations of live artifacts with the claim that each makes.
+"""The index of a ledger: the observations of live artifacts, each with its claim.
 
-Of two readings of a source the newer one's artifacts are live. What stands here depends on the set of artifacts alone.
-Each observation stands with its claim, in its own words.
-
-Call inside a transaction of the database.
+If a source was read twice, the artifacts of the newer reading are live. The content depends only on the set of
+artifacts. Call the methods inside a transaction of the database.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ctxsteward.store.crypto.keyring import AddressKey
 
-from ..artifacts.artifact import Artifact, ArtifactRank
+from ..artifacts.artifact import Artifact
 from ..artifacts.storage import possible_speakers
 from ..reconcile.claims import IndexedObservation, ObservationBrief, claim_of, seen_in
 from .database import LedgerDatabase, claim_row, seen_row
@@ -29,10 +27,11 @@ class ObservationIndex:
         self._db, self._key, self._frame = database, key, frame
 
     def add(self, artifacts: Iterable[tuple[str, Artifact]]) -> int:
-        """Take in artifacts by address; how many observations are new. One that is known changes nothing."""
+        """Add artifacts by address, and return the number of new observations. Known artifacts change nothing."""
         fresh: list[tuple[str, IndexedObservation]] = []
         for address, artifact in artifacts:
-            if self._is_known(address) or self._is_erased(artifact):
+            is_known = bool(self._db.rows("SELECT 1 FROM artifacts WHERE address = ?", address))
+            if is_known or self._is_erased(artifact):
                 continue
             if self._enter(address, artifact):
                 fresh += [(address, seen) for seen in seen_in(artifact, self._key)]
@@ -45,15 +44,12 @@ class ObservationIndex:
         return self._see([(address, seen) for address, seen in fresh if address in live])
 
     def drop(self, addresses: Collection[str]) -> int:
-        """Take artifacts out; how many observations went with them."""
+        """Remove artifacts, and return the number of removed observations."""
         gone = self._leave(addresses)
         self._db.many("DELETE FROM artifacts WHERE address = ?", [(address,) for address in addresses])
         return gone
 
     # -- inside -------------------------------------------------------------------------------------------------
-
-    def _is_known(self, address: str) -> bool:
-        return bool(self._db.rows("SELECT 1 FROM artifacts WHERE address = ?", address))
 
     def _is_erased(self, artifact: Artifact) -> bool:
         rows = self._db.rows("SELECT principal FROM erased WHERE session = ?", artifact.session)
@@ -61,14 +57,14 @@ class ObservationIndex:
         return "" in gone or not gone.isdisjoint(possible_speakers(artifact.session, artifact.principals))
 
     def _enter(self, address: str, artifact: Artifact) -> bool:
-        """Note an artifact; whether it is of the newest reading of its source, whose elders then leave."""
+        """Add an artifact, and return whether it is live; if so, artifacts of older readings stop being live."""
         elders = self._db.rows(
             "SELECT address, transcript, rank, live FROM artifacts WHERE session = ? AND source = ?",
             artifact.session,
             artifact.source,
         )
-        rank = artifact.rank
-        live = all(_rank(row[2]) <= rank for row in elders)
+        rank = json.dumps(artifact.rank)
+        live = all(json.loads(row[2]) <= json.loads(rank) for row in elders)
         if live and (leaving := [row[0] for row in elders if row[3] and row[1] != artifact.transcript]):
             self._leave(leaving)
             self._db.many("UPDATE artifacts SET live = 0 WHERE address = ?", [(one,) for one in leaving])
@@ -78,14 +74,14 @@ class ObservationIndex:
             artifact.source,
             artifact.session,
             artifact.transcript,
-            json.dumps(rank),
+            rank,
             live,
             json.dumps(artifact.principals),
         )
         return live
 
     def _see(self, fresh: Sequence[tuple[str, IndexedObservation]]) -> int:
-        """Enter observations with their claims; how many are new."""
+        """Add observations with their claims, and return the number of new ones."""
         known = {
             row[0] for row in self._db.among("SELECT id FROM seen WHERE id IN (…)", {seen.id for _, seen in fresh})
         }
@@ -102,10 +98,5 @@ class ObservationIndex:
         return len(new)
 
     def _leave(self, addresses: Collection[str]) -> int:
-        """Take the observations of these artifacts out; how many there were."""
+        """Remove the observations of these artifacts, and return their number."""
         return sum(self._db.run("DELETE FROM seen WHERE artifact = ?", bytes.fromhex(address)) for address in addresses)
-
-
-def _rank(text: str) -> ArtifactRank:
-    revision, extractor, messages, transcript = json.loads(text)
-    return ArtifactRank(revision, tuple(extractor), messages, transcript)

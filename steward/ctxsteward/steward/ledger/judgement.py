@@ -1,13 +1,13 @@
-"""Judging the drafts of a ledger, and what their records rest on: spans, runs, people.
+"""Judge the drafts of a ledger, and count the people and runs behind a record.
 
-Drafts are judged each by itself, then those together that contest each other (`admission.settle_contests`).
+Each draft is judged alone, then drafts that contest each other are settled (`admission.settle_contests`).
 
-`basis_of` counts what people are told of a record before they decide: runs, by what was done and how they ended.
+`basis_of` counts what reviewers see before they decide: runs, by action and end.
 
-`support` names everybody behind a draft, in addresses of subjects, because forgetting asks about it: a place is gone
-with its session and with anybody whose words the observation is made of. A record that a person approved needs one
-voice; a fix as many principals as its gate wants recoveries; any other as many principals as its gate wants. Names that
-look alike are one voice.
+`support` lists the voices behind a draft for erasures, as addresses of subjects. A place is lost with its session, or
+with anybody whose words the observation quotes. A record that a person approved needs one voice, a fix as many
+principals as its gate wants recoveries, and any other record as many principals as its gate wants. Look-alike names are
+one voice.
 
 Source: the state design (k independent principals; erasure).
 """
@@ -34,8 +34,13 @@ from .reconciliation import Reconciliation
 def judged(
     found: Reconciliation, policy: AdmissionPolicy, now_seconds: float | None, reviews: Mapping[str, Review]
 ) -> list[Draft]:
-    """Judge all drafts that make a record, by id."""
-    said = _by_component(found, reviews)
+    """Judge all drafts that the schema of records accepts; return them sorted by id."""
+    said: dict[str, Review] = {}
+    for id_, review in sorted(reviews.items()):
+        label = found.labels.get(id_)
+        # A claim may have been reviewed under several ids: a rejection under one outweighs an approval under another.
+        if label is not None and (label not in said or review.state == "rejected"):
+            said[label] = review
     decided = {label: draft for label in said if (draft := found.draft(label)) is not None}
     shown = {label: draft for label, draft in (decided | dict(found.drafts)).items() if label not in found.flaws}
     verdicts = {
@@ -50,24 +55,14 @@ def judged(
     return sorted(every, key=lambda draft: draft.id)
 
 
-def _by_component(found: Reconciliation, reviews: Mapping[str, Review]) -> dict[str, Review]:
-    """Reviews by the component they are of; a rejection under one id outweighs an approval under another."""
-    said: dict[str, Review] = {}
-    for id_, review in sorted(reviews.items()):
-        label = found.labels.get(id_)
-        if label is not None and (label not in said or review.state == "rejected"):
-            said[label] = review
-    return said
-
-
 Address = Callable[[str], str]
-"""Address of a subject in the store."""
+"""Returns the address of a subject in the store."""
 
 
 def support(
     draft: Draft, seen: Iterable[IndexedObservation], policy: AdmissionPolicy, address: Address, *, approved: bool
 ) -> RecordSupport | None:
-    """The voices behind a draft, out of the observations that support it; None where its gate counts no voices."""
+    """Return the voices behind a draft from its supporting observations; None if its gate counts none of them."""
     gate = KINDS[draft.kind].gate
     if gate == "fix":
         met = list(seen)
@@ -80,54 +75,50 @@ def support(
     voices: dict[tuple[str, str], list[SupportPlace]] = defaultdict(list)
     for one in counted:
         who = voice_of(one.observation.principal)
-        # runs count by their tasks at this gate, not by who speaks: those of unknown speakers count one by one
+        # This gate counts tasks, not speakers: sessions of unknown speakers count one by one.
         run = one.session if gate == "seen" and not who else ""
-        voices[who, run].append(_place(one, address))
+        people = {one.observation.principal, *(span.principal for span in one.spans)}
+        subjects = {one.session, *(subject_of(one.session, person) for person in people)}
+        voices[who, run].append(tuple(sorted(map(address, subjects))))
     return support_of(voices, 1 if approved else least) if voices else None
 
 
-def _place(one: IndexedObservation, address: Address) -> SupportPlace:
-    session = one.session
-    people = {one.observation.principal, *(span.principal for span in one.spans)}
-    return tuple(sorted({address(session), *(address(subject_of(session, who)) for who in people)}))
-
-
 EvidenceKind = Literal["said", "confirmed", "worked", "failed", "from_tool"]
-"""What speaks for or against a record: a person's word, an internal tool's answer, runs in which a fix was done that
-succeeded or failed, and a tool's text alone."""
+"""Evidence for or against a record: a person's word, an internal tool's answer, successful or failed runs with the fix,
+or only a tool's text."""
 
 
 class TriedFix(NamedTuple):
-    """What was done about one tool error, in how many runs of each end."""
+    """An action after one tool error, and the number of runs by end."""
 
     action: str
     succeeded: int
     failed: int
     untold: int
-    """Nobody says how they ended."""
+    """Runs with an unknown end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordBasis:
-    """What stands behind a record, counted over all of its observations."""
+    """Counts over all observations of a record."""
 
     names: tuple[str, ...]
-    """All ids that its claims have."""
+    """All ids of its claims."""
     kinds: tuple[EvidenceKind, ...]
     transcripts: int
-    """Those in which it came up."""
+    """Transcripts with the claim."""
     read: int
-    """All that were read."""
+    """All transcripts read."""
     voices: int
-    """Independent ones."""
+    """Independent voices."""
     helped: int
-    """Those for whom a fix worked, in runs that succeeded."""
+    """Independent voices for whom a fix worked, in runs that succeeded."""
     tried: tuple[TriedFix, ...]
-    """Of a tool error, the most often done first; of anything else nothing."""
+    """Actions after the record's tool error, most frequent first; empty for other records."""
 
 
 def basis_of(draft: Draft, read: int, lending: Iterable[ObservationBrief], database: LedgerDatabase) -> RecordBasis:
-    """What stands behind a record; `read`: transcripts in all, `lending`: the observations that support it."""
+    """Count the observations of a draft; `read` is the number of transcripts, `lending` its supporting observations."""
     backing = draft.backing
     counts: dict[EvidenceKind, int] = {
         "said": backing.said,
@@ -148,7 +139,7 @@ def basis_of(draft: Draft, read: int, lending: Iterable[ObservationBrief], datab
 
 
 def _tried(lending: Iterable[ObservationBrief], database: LedgerDatabase) -> tuple[TriedFix, ...]:
-    """By what was done: in how many runs."""
+    """Count runs by action."""
     by_text: dict[str, list[ObservationBrief]] = defaultdict(list)
     for one in lending:
         by_text[one.text].append(one)

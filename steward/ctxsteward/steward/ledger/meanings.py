@@ -1,11 +1,11 @@
-"""What several people mean alike, in words of their own: claims that are near, where no two say the very same.
+"""Group claims of several people that mean the same in different words.
 
-`reconcile.claims.relation` makes one claim of two only where nothing differs that could matter, because what it joins
-may come into force by itself. Here less is enough, and a person decides. Two claims are as near as the cosine of their
-words and of runs of letters in them, rare ones counting more (`nearness`). Groups grow by average linkage, nearest
-first, while the mean nearness of their claims is at least `NEAR`; of equals the first by their words join first, so
-groups depend on the words alone. A group shares a word that is no commonplace, and its claims do not begin with one:
-what a tenth of all speakers says is a move of talk ("thanks") or a word of the trade ("booking").
+Equal claims are merged elsewhere (`reconcile.claims`), and only if no difference could matter, because a merged claim
+may come into force by itself. Less is enough here, because a person decides about each group. The nearness of two
+claims is the mean cosine of their words and of their letter runs, with rare ones counting more (`nearness`). Groups
+grow by average linkage, nearest first, while the mean nearness is at least `NEAR`; ties go by the claims' words, so
+groups depend only on the words. A group must share a word that is no commonplace, and its claims must not begin with
+one: words of more than a tenth of all speakers are phrases of courtesy ("thanks") or of the trade ("booking").
 
 Source: Sokal and Michener 1958 (average linkage); Salton and Buckley 1988 (term weights).
 """
@@ -28,20 +28,21 @@ LEAST_VOICES = 3
 RUN = 4
 """Letters in a run."""
 MAX_HOLDERS = 400
-"""A word or run of more claims tells none apart."""
+"""A word in more claims is not used to find near pairs."""
 MAX_GROUP = 400
-"""Claims that are near each other by a chain; more are commonplaces."""
+"""Longest chain of near claims; longer chains are commonplaces."""
 COMMONPLACE_VOICES, COMMONPLACE_SHARE = 12, 0.1
 Weights = Mapping[str, float]
 
 
 def groups_by_meaning(claims: Mapping[str, Claim], voices: Mapping[str, Collection[str]]) -> list[list[str]]:
-    """Ids of claims that belong together, group by group; `voices` says who made each claim.
+    """Return groups of claim ids with near meaning; `voices` has the people who made each claim.
 
-    Groups of fewer than `LEAST_VOICES` are left out, and so is what begins as a commonplace does.
+    Groups of fewer than `LEAST_VOICES` people are left out, and so are claims that begin with a commonplace.
     """
     everybody = len({who for of_claim in voices.values() for who in of_claim})
-    vectors = _vectors(claims)
+    worded = sorted((claim.wording.tokens, id_) for id_, claim in claims.items() if claim.wording is not None)
+    vectors = _vectors_of({id_: stems for tokens, id_ in worded if (stems := _words_of(tokens))})
     holders: dict[str, set[str]] = defaultdict(set)
     for id_, (words, _) in vectors.items():
         for word in words:
@@ -60,23 +61,18 @@ def groups_by_meaning(claims: Mapping[str, Claim], voices: Mapping[str, Collecti
 
 
 def _first_word(claim: Claim) -> str:
-    """What a claim begins with, words of asking and wishing left out."""
+    """Return the first word of a claim that is no word of asking or wishing."""
     words = _words_of(token for token in (claim.wording.tokens if claim.wording else ()) if token not in MANNER)
     return words[0] if words else ""
 
 
 def is_commonplace(voices: int, everybody: int) -> bool:
-    """Whether so many say it, or use a word, that it is a move of talk or a word of the trade rather than a wish."""
+    """Whether so many people use a word that it is a phrase of courtesy or of the trade, not a wish."""
     return voices >= COMMONPLACE_VOICES and voices > COMMONPLACE_SHARE * everybody
 
 
-def _vectors(claims: Mapping[str, Claim]) -> dict[str, tuple[Weights, Weights]]:
-    """Words and runs of letters of each claim, as vectors of length one, in the order of the claims' words."""
-    worded = sorted((claim.wording.tokens, id_) for id_, claim in claims.items() if claim.wording is not None)
-    return _vectors_of({id_: words for tokens, id_ in worded if (words := _words_of(tokens))})
-
-
 def _vectors_of(read: Mapping[str, Sequence[str]]) -> dict[str, tuple[Weights, Weights]]:
+    """Return the words and the letter runs of each claim as vectors of length one."""
     parts = {id_: (words, _runs_of(words)) for id_, words in read.items()}
     counted = [Counter(part for one in parts.values() for part in set(one[side])) for side in (0, 1)]
     return {
@@ -86,7 +82,7 @@ def _vectors_of(read: Mapping[str, Sequence[str]]) -> dict[str, tuple[Weights, W
 
 
 def _words_of(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Stems of content words; of Chinese, pairs of characters."""
+    """Return stems of content words, and pairs of Chinese characters."""
     every = list(tokens)
     words = [term_stem(token) for token in every if token.isascii() and token not in STOP]
     return (*words, *(one + other for one, other in pairwise(every) if not (one.isascii() or other.isascii())))
@@ -105,7 +101,7 @@ def _weighed(parts: Sequence[str], held: Mapping[str, int], total: int) -> Weigh
 
 
 def nearest(text: str, others: Sequence[str]) -> str | None:
-    """The text whose meaning is nearest, where one is near; of equals the first.
+    """Return the text that is nearest in meaning (the first of equals), or None if none is near.
 
     >>> nearest("Please use metric units.", ["Amounts in euros.", "Only metric units for me."])
     'Only metric units for me.'
@@ -119,7 +115,7 @@ def nearest(text: str, others: Sequence[str]) -> str | None:
 
 
 def means_the_same(text: str, others: Iterable[str]) -> bool:
-    """Whether one of the texts means the same: in near words, with equal values, negated alike."""
+    """Whether one of the texts has near words, equal values and the same negation."""
     own = claim_features(text)
     read = ((each, claim_features(each)) for each in others)
     return (
@@ -129,7 +125,7 @@ def means_the_same(text: str, others: Iterable[str]) -> bool:
 
 
 def nearness(one: tuple[Weights, Weights], other: tuple[Weights, Weights]) -> float:
-    """How near two claims are, 0 to 1."""
+    """Return the nearness of two claims, 0 to 1."""
     return (_cosine(one[0], other[0]) + _cosine(one[1], other[1])) / 2
 
 
@@ -139,7 +135,7 @@ def _cosine(one: Weights, other: Weights) -> float:
 
 
 def _chained(vectors: Mapping[str, tuple[Weights, Weights]]) -> Iterator[list[str]]:
-    """Claims that hang together, or stand alone, by words that few hold; in the order of `vectors`."""
+    """Yield chains of near claims (connected components), in the order of `vectors`."""
     place = {id_: at for at, id_ in enumerate(vectors)}
     holders: dict[str, list[str]] = defaultdict(list)
     for id_, (words, _) in vectors.items():
@@ -169,7 +165,7 @@ def _chained(vectors: Mapping[str, tuple[Weights, Weights]]) -> Iterator[list[st
 
 
 def _linked(ids: Sequence[str], vectors: Mapping[str, tuple[Weights, Weights]]) -> list[list[str]]:
-    """Average linkage, the nearest first."""
+    """Cluster claims by average linkage, nearest first."""
     groups: dict[int, list[str]] = {at: [id_] for at, id_ in enumerate(ids)}
     sums = {
         (one, other): nearness(vectors[ids[one]], vectors[ids[other]])

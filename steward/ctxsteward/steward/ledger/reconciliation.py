@@ -1,11 +1,10 @@
-"""What the observations of a ledger make: claims that are one, and the draft of each. All is worked out anew.
+"""Merge equal claims of a ledger into components, and draft a record from each.
 
-A component is a set of claims that say the same of one thing, or that several people mean alike, labelled by its least
-id. A component is drafted from
-all of its observations. So all here depends on the set of observations alone, whatever came in which order. Claims are
-held in memory at once, observations pass a page at a time.
+A component is a set of claims that say the same of one thing, or that several people mean alike; its label is its least
+id. A draft is made from all observations of its component, so the result depends only on the set of observations, not
+on their order. All claims are in memory at once; observations are read in pages.
 
-A session that was shown a record lends it no support, nor anything that may repeat it in other words (`_lending`).
+A session that was shown a record lends no support to it, nor to a claim that may repeat it in other words (`_lending`).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .records import LedgerIdentity, flaw_of
 
 COMPONENTS_AT_ONCE = 400
 VOICES = 2
-"""What fewer people say is no record, unless people have decided about it: it is asked of nobody and listed nowhere."""
+"""A claim of fewer people is no record, is not listed and is not put before reviewers, unless it was reviewed."""
 
 
 Members = list[tuple[str, ObservationBrief]]
@@ -39,38 +38,38 @@ class Reconciliation:
         """Reconcile all observations of a ledger."""
         self._db = database
         self._claims: dict[str, Claim] = {}
-        # of a claim's observations the one with the least id says it, in whatever order they came
+        # The observation with the least id gives the claim's words, so that their order does not matter.
         query = "SELECT claim, min(id), says FROM seen GROUP BY claim ORDER BY claim"
         for id_, _, says in database.rows(query):
             self._claims[id_] = claim_in(id_, says)
         labels, self.opposed = _joined(self._claims)
         self.labels, self._alike = _grouped(database, self._claims, labels)
-        """The component of each claim; those that several people mean alike."""
+        """Labels of components by claim; labels of the components that several people mean alike."""
         self._components: dict[str, list[str]] = defaultdict(list)
         for id_, label in self.labels.items():
             self._components[label].append(id_)
         self.drafts: dict[str, Draft] = {}
-        """By component; none of one of runs that do not differ, or that one person alone says."""
+        """Drafts by component, without those that too few people say or too few tasks show."""
         every = sorted(self._components)
         for start in range(0, len(every), COMPONENTS_AT_ONCE):
             self.drafts.update(self._drafted(every[start : start + COMPONENTS_AT_ONCE], least_voices=VOICES))
         flaws = ((label, flaw_of(draft, frame)) for label, draft in self.drafts.items())
         self.flaws: dict[str, str] = {label: flaw for label, flaw in flaws if flaw is not None}
-        """Why drafts fit no record, by component."""
+        """Why the schema of records refuses drafts, by component."""
 
     def draft(self, id: str) -> Draft | None:
-        """The draft that has this id, or had it before its claim was found to be one with others."""
+        """Return the draft with this id, or with this id before its claim was merged with others."""
         label = self.labels.get(id)
         if label is None:
             return None
         return self.drafts.get(label) or dict(self._drafted([label], least_voices=0)).get(label)
 
     def lending(self, draft: Draft) -> list[ObservationBrief]:
-        """The observations that support a draft."""
+        """Return the observations that support a draft."""
         return [brief for _, brief in self._lending(draft.names, self._members(draft.names))]
 
     def _drafted(self, labels: Sequence[str], *, least_voices: int) -> Iterator[tuple[str, Draft]]:
-        """The drafts of components that so many people say, or tools show; what they quote is read at once."""
+        """Yield the drafts of components with enough voices; reads the observations that they quote in one query."""
         names = {id_: label for label in labels for id_ in self._components[label]}
         rows: dict[str, Members] = defaultdict(list)
         for claim, brief in self._members(names):
@@ -106,9 +105,9 @@ class Reconciliation:
 def _grouped(
     database: LedgerDatabase, claims: Mapping[str, Claim], labels: Mapping[str, str]
 ) -> tuple[dict[str, str], frozenset[str]]:
-    """The components with those joined that several people mean alike, and the labels of these.
+    """Join components that several people mean alike; return all labels, and the labels of the joined ones.
 
-    A component that a cue found and that makes a record already stands alone.
+    A component with enough voices that a cue found is left alone, because it is a record already.
     """
     voices: dict[str, set[str]] = defaultdict(set)
     cued: set[str] = set()
@@ -118,7 +117,7 @@ def _grouped(
         voices[labels[claim]].add(voice)
         cued |= {labels[claim]} if not extractor.startswith(f"{OWN_WORDS}/") else set()
     few = {label: who for label, who in voices.items() if len(who) < VOICES or label not in cued}
-    # The longest of equal claims stands for them: the least id would be another one under each tenant's keys.
+    # The longest wording represents a component: ids depend on the tenant's key, and would choose differently.
     said_as = {id_: claim.wording.tokens for id_, claim in claims.items() if claim.wording and labels[id_] in few}
     by_length = sorted(said_as, key=lambda id_: (-len(said_as[id_]), said_as[id_]), reverse=True)
     longest = {labels[id_]: claims[id_] for id_ in by_length}
@@ -129,7 +128,7 @@ def _grouped(
 
 
 def _joined(claims: Mapping[str, Claim]) -> tuple[dict[str, str], dict[str, set[str]]]:
-    """The component of each claim, and the components that oppose each other."""
+    """Return the component of each claim, and the components that contradict each."""
     union = DisjointSets()
     things: dict[tuple[str | None, ...], list[Claim]] = defaultdict(list)
     causes: dict[tuple[str | None, ...], list[Claim]] = defaultdict(list)
@@ -156,7 +155,7 @@ def _joined(claims: Mapping[str, Claim]) -> tuple[dict[str, str], dict[str, set[
 
 
 def _voices(members: Members, *, is_alike: bool) -> float:
-    """How many people say it; of a template nobody needs to."""
+    """Return how many people say a claim; a template needs nobody, so its number is infinite."""
     if KINDS[members[0][1].kind].is_template:
         return inf
     said = [brief for _, brief in members if brief.is_said]

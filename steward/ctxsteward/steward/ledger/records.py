@@ -1,7 +1,7 @@
-"""Judged drafts written out as records.
+"""Write judged drafts as records.
 
-What a record says is decided by its observations, the policy and the present. What fits no record is quarantined with
-its reason (`flaw_of`). `JudgementContext` says at what time, under which policy, with which reviews, in which run.
+A record depends on its observations, the policy and the time. A draft that the schema of records refuses is left out
+with a reason (`flaw_of`). `JudgementContext` has the time, the policy, the reviews and the run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_FLAW_CHARS = 300
 
 
 class LedgerIdentity(NamedTuple):
-    """What all records of a ledger share."""
+    """Tenant and agent, which all records of a ledger share."""
 
     tenant: str
     agent: str
@@ -34,12 +34,12 @@ class LedgerIdentity(NamedTuple):
 def recommendation(draft: Draft, frame: LedgerIdentity, as_of: JudgementContext, tokens: int = 0) -> MetaRecommendation:
     """Return the record; raise pydantic's `ValidationError` if the draft fits none."""
     record = MetaRecommendation(**_fields(draft, frame, as_of, tokens) | {"run": PLAIN.run})
-    # The run is the caller's and no fault of the draft: where records are used, the published schema judges it.
+    # A bad run name is the caller's fault, not the draft's: the published schema judges it where records are used.
     return record.model_copy(update={"run": as_of.run})
 
 
 def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
-    """Why a draft fits no record, by the published schema where that has a word for it; None where it fits."""
+    """Say why a draft fits no record, in the words of the published schema if it has any; None if the draft fits."""
     try:
         recommendation(draft, frame, PLAIN)
     except ValidationError as error:
@@ -55,7 +55,7 @@ def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
 
 
 def line(draft: Draft, text: str | None = None) -> str:
-    """About what it costs to show it: id, text (its own, or other words) and one source, as a profile renders them."""
+    """Return the draft's line in a profile, to count tokens: id, text (its own, or `text`) and one source."""
     first = draft.evidence[0]
     return f"  {draft.id}: {text or draft.said['text']} [{first['session']}{first['ref']}]\n"
 
@@ -95,7 +95,7 @@ def _fields(draft: Draft, frame: LedgerIdentity, as_of: JudgementContext, tokens
             "valid_from": draft.first,
             "valid_to": standing.replaced_at,
             "recorded_at": as_of.now,
-            "half_life_days": as_of.policy.half_life(draft.kind),
+            "half_life_days": as_of.policy.half_life_days[draft.kind],
         },
         "status": standing.status,
         "reasons": tuple(sorted(standing.reasons)),
@@ -110,7 +110,7 @@ def _fields(draft: Draft, frame: LedgerIdentity, as_of: JudgementContext, tokens
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgementContext:
-    """At what time, under which policy, with which reviews records are judged."""
+    """The time, policy and reviews by which records are judged."""
 
     now: str | None = None
     """ISO 8601; None: nothing fades."""
@@ -118,9 +118,9 @@ class JudgementContext:
     reviews: Mapping[str, Review] = field(default_factory=dict)
     """By the id of a record, or one it once had."""
     counter: Counter | None = None
-    """Counts the line of each record; None: nothing is counted."""
+    """Counts the tokens of each record's line; None: they are not counted."""
     run: str = "none"
-    """That writes them."""
+    """Run that writes the records."""
 
     @property
     def now_seconds(self) -> float | None:
@@ -128,4 +128,4 @@ class JudgementContext:
 
 
 PLAIN = JudgementContext()
-"""At no time, under the default policy, with no review."""
+"""No time, the default policy, no reviews."""

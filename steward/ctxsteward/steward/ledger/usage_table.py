@@ -1,9 +1,9 @@
-"""How much use each record was: a pure function of the batches that were finished.
+"""The use of each record in sessions, computed from finished batches.
 
-A batch tells what became of the records that each of its sessions was shown (`harvest.batches.SessionUse`). A session
-counts once, by its newest reading; of two readings of one revision, by the one that tells of more records. It counts
-until it, or anybody who spoke in it, is forgotten. The table keeps what each batch says, so that a batch is read once;
-sums are made anew. It holds ids, addresses and numbers only.
+A batch has the fate of each record that its sessions were shown (`harvest.batches.SessionUse`). A session counts once,
+by its newest reading; of two readings of one revision, the one with more records counts. It counts until it, or anybody
+who spoke in it, is forgotten. The table keeps the uses of each batch, so that a batch is read once; sums are computed
+when needed. It holds only ids, addresses and numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class UsageTable:
     def catch_up(
         self, addresses: Iterable[str], read: Callable[[str], BatchResult], forgotten: Set[str] = frozenset()
     ) -> int:
-        """Read finished batches that were not read yet; how many. `forgotten`: addresses of subjects."""
+        """Read new finished batches, and return their number; `forgotten` are addresses of subjects."""
         self.withdraw(forgotten)
         todo = sorted(set(addresses) - {row[0] for row in self._db.rows("SELECT address FROM batches")})
         for address in todo:
@@ -39,7 +39,7 @@ class UsageTable:
         return len(todo)
 
     def withdraw(self, subjects: Collection[str]) -> None:
-        """Take out the sessions that rest on one of these."""
+        """Remove the sessions of these subjects."""
         gone = frozenset(subjects)
         with self._db.writing():
             for address, uses in self._read() if gone else ():
@@ -55,7 +55,7 @@ class UsageTable:
             yield address, [SessionUse(*row) for row in json.loads(told)]
 
     def by_shown_id(self) -> dict[str, RecordUse]:
-        """By the id under which a record was shown; a fate of a later program says only that it was shown."""
+        """Return use by the id under which a record was shown; an unknown fate (of a later version) counts as shown."""
         hits: dict[str, list[RecordUse]] = defaultdict(list)
         for use in newest(use for _, uses in self._read() for use in uses):
             for fate, ids in use.fates.items():
@@ -64,7 +64,7 @@ class UsageTable:
         return {id_: sum_uses(rows) for id_, rows in sorted(hits.items())}
 
     def of_records(self) -> dict[str, RecordUse]:
-        """By the id that a record has now: the sum over all ids that it was shown under."""
+        """Return use by a record's present id, summed over all ids under which it was shown."""
         found = self._reconciled()
         uses: dict[str, list[RecordUse]] = defaultdict(list)
         for name, use in self.by_shown_id().items():
@@ -73,7 +73,7 @@ class UsageTable:
         return {id_: sum_uses(rows) for id_, rows in sorted(uses.items())}
 
     def watched(self, ids: Collection[str]) -> tuple[WatchedRecord, ...]:
-        """What is known of the records that were shown under these ids; whatever their status."""
+        """Look up the records that were shown under these ids, of any status."""
         found = self._reconciled()
         drafts: dict[str, Draft] = {}
         names: dict[str, set[str]] = defaultdict(set)

@@ -1,7 +1,8 @@
-"""Stages of a night whose count is out of the ordinary, a line each.
+"""Report unusual counts of a night's stages, a line for each.
 
-That is: nothing read though something was due, nothing known though the night before had something, three times the
-median of the last `ALERT_NIGHTS` nights that read anything (at least three), and transcripts without any time.
+A count is unusual if nothing was read though something was due, if nothing was reconciled, admitted or fitted though
+the night before had something, or if it is three times the median of the last `ALERT_NIGHTS` nights that read anything
+(at least three). Transcripts without any time are reported, too.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ if TYPE_CHECKING:
 READING = ("harvested", "absorbed")
 KNOWING = ("reconciled", "admitted", "fitted")
 JUDGED = ("due", *READING, *KNOWING)
-"""Stages whose yields are watched; the others are yes or no."""
+"""Stages whose counts are checked; the other stages are yes or no."""
 MOST_RATIO = 3.0
 READABLE = "readable"
-"""Counted beside the stages: how many of those due were the steward's to read."""
+"""Name of the count of due transcripts that the steward may read."""
 FEWEST_NIGHTS = 3
 UNDATED, DATED_BY_FILE = "undated", "dated_by_file"
-"""Counted beside the stages: transcripts without any time, and transcripts whose only time is their file's."""
+"""Names of the counts of transcripts without any time, and of transcripts whose only time is their file's."""
 ALERT_NIGHTS = 7
-"""Nights that a yield is judged against."""
+"""Earlier nights with which counts are compared."""
 
 
 def alerts(counts: Mapping[str, int], earlier: Sequence[Night]) -> tuple[str, ...]:
-    """A line for each stage that is out of the ordinary; `earlier` nights, oldest first.
+    """Return a line for each unusual count; `earlier` nights are sorted, oldest first.
 
     >>> alerts({"due": 5, "harvested": 0}, [])
     ('harvested: nothing, though 5 were due',)
@@ -45,7 +46,7 @@ def alerts(counts: Mapping[str, int], earlier: Sequence[Night]) -> tuple[str, ..
             if count >= MOST_RATIO * usual:
                 lines.append(f"{stage}: {count:,}, {count / usual:.1f} × the median of {len(reading)} nights")
     if undated := counts.get(UNDATED, 0):
-        lines.append(f"times: {undated:,} transcripts tell none, so what they say never fades; give messages a `ts`")
+        lines.append(f"times: {undated:,} transcripts have none, so their records never fade; give messages a `ts`")
     return tuple(lines)
 
 
@@ -66,6 +67,6 @@ def _readable(counts: Mapping[str, int]) -> int:
 
 
 def dated_counts(dated: Mapping[str, int]) -> dict[str, int]:
-    """Counts of where times are from (`transcript.Dated`); empty where all transcripts have their own."""
+    """Count transcripts without times of their own, by the source of their time (`transcript.Dated`)."""
     counts = {UNDATED: dated.get("undated", 0), DATED_BY_FILE: dated.get("file", 0)}
     return {name: count for name, count in counts.items() if count}

@@ -1,11 +1,11 @@
-"""One batch: each transcript read, replayed, redacted, harvested and kept; one bad transcript stops no other.
+"""Harvest one batch: read, replay, redact and harvest each transcript, and store its artifacts.
 
-A runner calls `harvest_batch` with each batch. Reading an item and keeping what it gave happen here. What lies between
-(`HarvestWorker`) is a pure function of bytes and settings, and runs in worker processes under limits of time and memory
-(`ingest.worker_pool`). A worker hands back artifacts: the observations and the words they cite, never the whole
-transcript.
+A runner calls `harvest_batch` with each batch. It reads items and stores artifacts. The step between them
+(`HarvestWorker`) is a pure function of bytes and settings and runs in worker processes under limits of time and memory
+(`ingest.worker_pool`). A worker returns artifacts (observations and the words they cite), never the whole transcript.
+One bad transcript stops no other.
 
-Raises `StoreError` where a source or the store does not answer: the batch failed, and its transcripts stay due.
+Raises `StoreError` if a source or the store does not answer; then the batch failed, and its transcripts stay due.
 Source: the layered-envelope design (replay); the state design (input at every boundary).
 """
 
@@ -41,46 +41,46 @@ from ..observations.transcript import Dated, ReplayedTranscript
 from .report import HITS
 
 Watch = Callable[[Collection[str]], Iterable[WatchedRecord]]
-"""What is known of the records with these ids."""
+"""Looks up records by id."""
 WRITERS = 8
-"""Threads that keep artifacts: a durable write waits for the disk or the network far longer than it computes."""
+"""Threads that store artifacts: a durable write waits for the disk or the network far longer than it computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestedTranscript:
-    """What one transcript gave, and what its session showed."""
+    """Artifacts and counts of one transcript."""
 
     session: str
     principals: tuple[str | None, ...]
-    """Who spoke in it."""
+    """Everybody who spoke in it."""
     artifacts: tuple[Artifact, ...]
     tally: UseTally
     dated: Dated
-    """Where its times are from."""
+    """Source of its times."""
     version: int | None
-    """Version of the profile that the session was under; None: not known."""
+    """Version of the profile that the session used; None if unknown."""
     arm: Mapping[str, int]
-    """What it showed of that version (`canary.CanaryArm`)."""
+    """Counts for the canary of that version (`canary.CanaryArm`)."""
     principal: str | None
-    """Whom it was with; None where nobody knows."""
+    """The user of the session; None if unknown."""
 
 
 HarvestResult = tuple[HarvestedTranscript | SkippedItem | QuarantinedItem, ...]
-"""What one item gave, transcript by transcript."""
+"""A result for each transcript of an item."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestWorker:
-    """Turns an item into what it gave; picklable, so that a worker process has it by value."""
+    """Harvests the transcripts of an item; picklable, so that it can be sent to a worker process."""
 
     key: AddressKey
     settings: IngestSettings = field(default_factory=IngestSettings)
     active: tuple[WatchedRecord, ...] = ()
-    """Records in force: how far they foresaw what is read now is counted."""
+    """Records in force, of which the worker counts how many events they anticipated."""
 
     @property
     def extractor(self) -> str:
-        """Version of all that turns bytes into observations."""
+        """Version of all code that turns bytes into observations."""
         return f"{EXTRACTOR}+{self.settings.digest[:8]}"
 
     def __call__(self, loaded: LoadedItem) -> HarvestResult:
@@ -90,12 +90,12 @@ class HarvestWorker:
         )
 
     def artifacts(self, loaded: LoadedItem) -> tuple[Artifact, ...]:
-        """The artifacts of all transcripts of an item."""
+        """Return the artifacts of all transcripts of an item."""
         harvested = (outcome for outcome in self(loaded) if isinstance(outcome, HarvestedTranscript))
         return tuple(artifact for transcript in harvested for artifact in transcript.artifacts)
 
     def _harvested(self, loaded: LoadedItem, replayed: ReplayedTranscript) -> HarvestedTranscript | QuarantinedItem:
-        """One transcript; where a harvester fails, it is quarantined alone."""
+        """Harvest one transcript, or quarantine it if a harvester fails."""
         try:
             observations = harvest(replayed)
             kept = lasting(observations)
@@ -121,7 +121,7 @@ class HarvestWorker:
 
 
 def _arm(replayed: ReplayedTranscript, observations: Sequence[Observation], counted: UseTally) -> dict[str, int]:
-    """What one session showed of the version it was under; nothing where that is not known."""
+    """Return the session's counts for the canary; empty if its profile version is unknown."""
     if replayed.profile_version is None:
         return {}
     total, corrections = counted.total, sum(observation.kind == "correction" for observation in observations)
@@ -144,7 +144,7 @@ def harvest_batch(
     isolate: Callable[[], Isolation[HarvestResult]],
     watch: Watch = lambda ids: (),
 ) -> BatchResult:
-    """Harvest a batch, or find that another worker has; safe with threads.
+    """Harvest a batch, or return the result of another worker that has; safe with threads.
 
     Args:
         sources: by URI.
@@ -156,7 +156,7 @@ def harvest_batch(
         return finished
 
     def put(artifact: Artifact) -> str | None:
-        with suppress(Erased):  # somebody in it was forgotten
+        with suppress(Erased):  # somebody who spoke in it was forgotten
             return artifacts.put(artifact)
         return None
 
@@ -171,7 +171,17 @@ def harvest_batch(
                     counted = outcome.tally
                     hits.update(counted.total._asdict(), events=counted.events, anticipated=counted.anticipated)
                     if counted.hits or outcome.version is not None:
-                        uses.append(_use(item, outcome, records))
+                        uses.append(
+                            SessionUse(
+                                reading=records.reading(item, outcome.session),
+                                revision=item.revision,
+                                fates=counted.fates,
+                                rests=records.subjects(outcome.session, outcome.principals),
+                                version=outcome.version,
+                                arm=outcome.arm,
+                                voice=records.voice(outcome.principal),
+                            )
+                        )
                     kept += (
                         writers.submit(put, replace(artifact, revision=item.revision)) for artifact in outcome.artifacts
                     )
@@ -202,7 +212,7 @@ def harvest_batch(
 def _outcomes(
     batch: Batch, sources: Mapping[str, TranscriptSource], pool: Isolation[HarvestResult], watch: Watch
 ) -> Iterator[tuple[SourceItem, HarvestedTranscript | SkippedItem | QuarantinedItem]]:
-    """What became of each transcript of a batch, with its item."""
+    """Yield the result of each transcript of a batch, with its item."""
     for source in sorted({item.source for item in batch.items}):
         items = {item.name: item for item in batch.items if item.source == source}
         unread: list[tuple[SourceItem, SkippedItem | QuarantinedItem]] = []
@@ -218,22 +228,10 @@ def _loaded(
     watch: Watch,
     unread: list[tuple[SourceItem, SkippedItem | QuarantinedItem]],
 ) -> Iterator[LoadedItem]:
-    """Items that could be read; the others are put into `unread`."""
+    """Yield items that could be read, and put the others into `unread`."""
     for item in items:
         outcome = load(source, item.name, item.version)
         if isinstance(outcome, LoadedItem):
             yield replace(outcome, watched=tuple(watch(outcome.shown)) if outcome.shown else ())
         else:
             unread.append((item, outcome))
-
-
-def _use(item: SourceItem, transcript: HarvestedTranscript, records: BatchRecords) -> SessionUse:
-    return SessionUse(
-        records.reading(item, transcript.session),
-        item.revision,
-        transcript.tally.fates,
-        records.subjects(transcript.session, transcript.principals),
-        transcript.version,
-        transcript.arm,
-        records.voice(transcript.principal),
-    )

@@ -7,10 +7,10 @@
            "quarantined": {reason: n}, "drift": "INFO" | "WARN" | "BLOCK" | null, "gate": …,
            "supports": [{"blob", "key"}]}
 
-A link is written once the promotion has landed or found nothing to change. A night that was killed has none, is
-repeated from the link before and writes the same bytes: no clock, duration or random id is in it, and never what
-anybody said. `final` is equal where the same observations were taken in and the same text is in force, whatever the
-order and number of nights it took.
+A link is written after the promotion has landed or found nothing to change. A killed night has no link; it is repeated
+from the link before and writes the same bytes, because a link holds no clock time, duration or random id. Nor does it
+hold words of anybody. `final` is equal if the same observations were absorbed and the same text is in force, in
+whatever order and number of nights.
 
 Raises `Damaged`, `UnsupportedVersion`, `VersionTaken`, `OutcomeUnknown`, `StoreUnavailable`.
 Source: the layered-envelope design (batch loop); the state design (committing governed state).
@@ -44,51 +44,51 @@ class Night:
     """One finished night."""
 
     night: str
-    """Its date, ISO 8601: the day by which records age."""
+    """Date of the night, ISO 8601, by which records age."""
     run: str
-    """Its id: what it read decides it."""
+    """Id of the run, made from date and observations."""
     marks: Mapping[str, Any] = field(default_factory=dict)
     """Watermarks by source, as JSON values."""
     batches: tuple[str, ...] = ()
-    """Addresses of the batches it took in (`harvest.batches`)."""
+    """Addresses of the absorbed batches (`harvest.batches`)."""
     ledger: str
-    """Digest of all observations taken in so far."""
+    """Digest of all observations absorbed so far."""
     observations: int = 0
-    """How many those are."""
+    """Number of observations absorbed so far."""
     records: str = ""
-    """Digest of all records, as they stood."""
+    """Digest of all records at the end of the night."""
     statuses: Mapping[str, int] = field(default_factory=dict)
-    """Records by status."""
+    """Number of records by status."""
     version: int | None = None
-    """Version of the profile that was in force when it ended."""
+    """Version of the profile in force at the end of the night."""
     outcome: Outcome
     final: str
     counts: Mapping[str, int] = field(default_factory=dict)
-    """How many after each stage, and what use was made of records."""
+    """Counts after each stage, and counts of the use of records."""
     quarantined: Mapping[str, int] = field(default_factory=dict)
-    """Transcripts by reason."""
+    """Number of quarantined transcripts by reason."""
     drift: str | None = None
     """Level; None if nothing was staged."""
     gate: str | None = None
     """Verdict of the eval gate, ``passed`` or ``failed``; None if nothing was staged."""
     supports: tuple[Mapping[str, str], ...] = ()
-    """References to who stands behind each record (`steward.erasure`)."""
+    """References to the supports of records (`steward.erasure`)."""
     link: Link | None = field(default=None, compare=False, repr=False)
-    """Its link in the chain, which does not hold itself; None before it is written."""
+    """Link of this night in the chain; None before it is written."""
 
     @property
     def number(self) -> int:
-        """Number of its link; 0 before it is written."""
+        """Number of the link; 0 before it is written."""
         return self.link.number if self.link else 0
 
     def repeats(self, other: Night) -> bool:
-        """Whether this is the other night again: the same date, nothing more read, nothing else decided."""
+        """Whether this night has the same date, observations and decisions as another."""
         same = ("night", "marks", "ledger", "records", "version", "final")
         again = self.outcome in ("unchanged", other.outcome)
         return again and all(getattr(self, name) == getattr(other, name) for name in same)
 
     def report(self, tenant: str, profile: str, alerts: tuple[str, ...]) -> NightReport:
-        """What the link tells of the night: numbers and codes, no name and no words of anybody."""
+        """Return the report that the link allows: numbers and codes, no names and no words of anybody."""
         return NightReport(
             tenant=tenant,
             profile=profile,
@@ -109,7 +109,7 @@ class Night:
 
 
 def moment_of(date: str) -> str:
-    """When a night is, for what ages: its date's midnight, ISO 8601."""
+    """Return the time of a night by which records age: midnight of its date, ISO 8601."""
     return f"{date}T00:00:00+00:00"
 
 
@@ -123,26 +123,26 @@ class NightChain:
         self._tenant, self._profile = tenant, profile
 
     def head(self) -> Night | None:
-        """The newest night; None where there was none yet."""
+        """Return the newest night, or None."""
         link = self._chain.head()
         return None if link is None else self._night(link)
 
     def history(self, limit: int | None = None) -> Iterator[Night]:
-        """All nights, oldest first; with a limit, the newest of them."""
+        """Yield all nights, or the newest up to a limit, oldest first."""
         start = 1 if limit is None else max(1, self._chain.last_number() - limit + 1)
         return map(self._night, self._chain.links(start))
 
     def reports(self, limit: int) -> list[NightReport]:
-        """The newest nights, oldest first, each with its alerts, judged by those before it."""
+        """Return reports of the newest nights, oldest first; earlier nights decide the alerts of each."""
         nights = list(self.history(limit + ALERT_NIGHTS))
-        told = (
+        reports = [
             night.report(self._tenant, self._profile, alerts(night.counts, nights[:at]))
             for at, night in enumerate(nights)
-        )
-        return list(told)[-limit:]
+        ]
+        return reports[-limit:]
 
     def append(self, parent: Night | None, night: Night, *, epoch: int) -> Night:
-        """Write a finished night after `parent`; the same night again after the same parent is found, not repeated."""
+        """Write a finished night after `parent`; a repeated call finds the link that the first one wrote."""
         fields = asdict(replace(night, link=None))
         del fields["link"]
         body = {"schema_version": VERSION} | json.loads(json.dumps(fields))

@@ -1,11 +1,11 @@
-"""The process that a night runs in, as a value: its name in leases, its clock, its CPU time, where its keys come from.
+"""The process that a night runs in, as a value: its name in leases, its clock, its CPU time and its keys.
 
 Command line, Prefect flow and Dask workers call `of_this_process`; tests make a `ProcessEnvironment` of their own. No
 other module of the steward reads the clock, the host name or the environment.
 
-For a dry run, `draft_store` is a store on top of another one: everything is read from below, and what is written stays
-in memory, deletions too. So a dry run is the same night over another store, and no stage has to know. The store below
-stays open: whoever opened it closes it.
+A dry run works on `draft_store`, a store over another one: it reads from the store below, and keeps writes and
+deletions in memory. So no stage needs to know that a night is a dry run. Closing the draft does not close the store
+below.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ KEY_VARIABLE = "CTXSTEWARD_MASTER_KEY"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessEnvironment:
-    """Name, clock, CPU time and keys of a process; what changes while it runs is a callable."""
+    """Name, clock, CPU time and keys of a process; values that change while it runs are callables."""
 
     owner: str
-    """Its name as the holder of a lease: ``night@HOST:PID``."""
+    """Name of the process as the holder of a lease: ``night@HOST:PID``."""
     clock: Callable[[], float]
     """Unix seconds."""
     cpu_seconds: Callable[[], float]
-    """CPU time of this process and of those that it has started and seen end."""
+    """CPU time of this process and of its ended children."""
     abandoned: Callable[[str], bool] = lambda owner: False
-    """Whether the owner of a lease is known to be gone."""
+    """Whether the process of a lease's owner is known to have ended."""
     keys: Callable[[], Keys | None] = lambda: None
-    """Where tenants' keys come from; None: from files beside the store."""
+    """Source of tenants' keys; None: files beside the store."""
 
     @property
     def when(self) -> str:
@@ -58,7 +58,7 @@ class ProcessEnvironment:
 
 
 def of_this_process() -> ProcessEnvironment:
-    """This process, its machine and its clock."""
+    """Return the environment of this process."""
     host = socket.gethostname()
     return ProcessEnvironment(
         owner=f"night@{host}:{os.getpid()}",
@@ -70,18 +70,18 @@ def of_this_process() -> ProcessEnvironment:
 
 
 def environment_keys() -> Keys | None:
-    """Keys derived from the secret in `CTXSTEWARD_MASTER_KEY`; None where it is not set."""
+    """Return keys derived from the secret in `CTXSTEWARD_MASTER_KEY`, or None if it is not set."""
     return MasterKeys.from_environment(os.environ, KEY_VARIABLE) if os.environ.get(KEY_VARIABLE) else None
 
 
 def cpu_seconds() -> float:
-    """User and system time, of children that were waited for as well."""
+    """Return user and system time of this process and of the children that it has waited for."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def is_gone(owner: str, host: str) -> bool:
-    """Whether the process of a lease's owner has ended; of another machine's nothing is known.
+    """Whether the process of a lease's owner has ended; False for processes of other machines.
 
     >>> is_gone("night@elsewhere:1", "here"), is_gone("somebody", "here")
     (False, False)
@@ -149,7 +149,7 @@ class DraftObjects(ObjectStore):
 
 
 def draft_store(store: Store, tenant: str) -> Store:
-    """A store that reads through to this one and writes nothing to it; not even the keys of a new tenant."""
+    """Return a store that reads from this one and never writes to it, not even keys of a new tenant."""
     objects = DraftObjects(store.objects)
     journal = DraftJournal(store.journal, _NOBODY, 0)
     has_tenant = bool(store.journal.sessions(tenant)) or any(

@@ -1,8 +1,8 @@
-"""The report of a night: how many were left after each stage, what was refused, what changed and why.
+"""The report of a night: counts after each stage, refused transcripts and records, changes and their reasons.
 
-The decisions of a night begin it, `run` completes it, and `chain.NightChain.reports` reads it back without names. The
-command line adds new and held records, and the changelog entry. From this one value come the terminal's output, JSON,
-the status, the page, Markdown and the metrics.
+`release.decision` begins a report, `run` completes it, and `chain.NightChain.reports` reads it back without names. The
+command line adds new and held records, and the changelog entry. Terminal output, JSON, status, page, Markdown and
+metrics are all made from this value.
 
 Source: the layered-envelope design (yields; counts after every stage).
 """
@@ -22,19 +22,19 @@ EXIT_FINE, EXIT_FOUND, EXIT_BLOCKED, EXIT_ROLLED_BACK = 0, 1, 3, 4
 
 SCHEMA_REASONS = ("invalid", "bad_metadata")
 NightOutcome = Literal["unchanged", "promoted", "canary", "held", "rejected", "rolled_back", "busy"]
-"""As `chain.Outcome`; rolled_back: a canary failed and the version before is in force again. busy: another night is
-under way, and this one did nothing."""
+"""As `chain.Outcome`, and: rolled_back: a canary failed, and the version before it is in force again. busy: another
+night is running, and this one did nothing."""
 
 STAGES = ("due", "harvested", "absorbed", "reconciled", "admitted", "fitted", "staged", "promoted")
-"""Stages whose yield is counted."""
+"""Stages of a night that are counted."""
 HITS = ("events", "anticipated", "shown", "judged", "fired", "complied", "contradicted")
-"""Counts of the use that was made of records."""
+"""Counts of the use of records."""
 CHECKS = {"gate": "evals"}
-"""What a check is called in reports for people, where that is not its field's name."""
+"""Names of checks in reports for people, if they differ from the field's name."""
 
 
 def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
-    """The rates in counts of use; a share of nothing is left out.
+    """Return rates from counts of use; a rate without a denominator is left out.
 
     >>> rates_of({"fired": 1, "judged": 4, "complied": 0, "contradicted": 0})
     {'used': 0.25}
@@ -48,13 +48,13 @@ def rates_of(hits: Mapping[str, int]) -> dict[str, float]:
 
 
 class ReportValue(BaseModel):
-    """Base of what is reported of nights: frozen, and an unknown field is refused."""
+    """Base of the values in a report: frozen, and unknown fields are refused."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class QuarantinedTranscript(ReportValue):
-    """A transcript that was refused."""
+    """A quarantined transcript."""
 
     source: str
     name: str
@@ -62,21 +62,21 @@ class QuarantinedTranscript(ReportValue):
 
 
 class CheckVerdict(ReportValue):
-    """What a check of the challenger said."""
+    """Result of a check of the challenger."""
 
     level: str
     ok: StrictBool
-    """Whether it may go on without a person."""
+    """Whether the challenger may go on without a person."""
     why: tuple[str, ...] = ()
 
 
 class NightReport(ReportValue):
-    """One night."""
+    """The report of one night."""
 
     @model_validator(mode="before")
     @classmethod
     def _read_earlier(cls, values: Any) -> Any:
-        # Earlier versions counted observation logs and a model's wordings here; `rates` follow from `hits`.
+        # Earlier versions wrote the first three fields; `rates` is computed from `hits`.
         gone = ("observing", "wording", "tokens", "rates")
         return {k: v for k, v in values.items() if k not in gone} if isinstance(values, dict) else values
 
@@ -85,80 +85,80 @@ class NightReport(ReportValue):
     profile: str
     night: str
     run: str | None = None
-    """None: it did not begin."""
+    """None if the night did not begin."""
     number: StrictInt | None = None
-    """Number of its link in the chain; None: nothing was written."""
+    """Number of the night's link in the chain; None if nothing was written."""
     dry_run: StrictBool = False
     outcome: NightOutcome
     version: StrictInt | None = None
-    """In force when it ended."""
+    """Version in force at the end of the night."""
     stages: dict[str, Count] = {}
-    """What each stage left, in order."""
+    """Counts after each stage, in order."""
     skipped: dict[str, Count] = {}
-    """Transcripts that were not the steward's to read, by reason."""
+    """Number of transcripts that are not for the steward, by reason."""
     refused: dict[str, Count] = {}
-    """Transcripts in quarantine, by reason."""
+    """Number of quarantined transcripts, by reason."""
     quarantined: tuple[QuarantinedTranscript, ...] = ()
-    """Their names."""
     statuses: dict[str, Count] = {}
-    """Records by status."""
+    """Number of records by status."""
     refused_records: Count = 0
-    """Records that their schema refused."""
+    """Number of drafts that the schema of records refused."""
     failed_batches: Count = 0
-    """Their transcripts stay due."""
+    """Number of failed batches; their transcripts stay due."""
     found_batches: Count = 0
-    """Done by an earlier run, and not again."""
+    """Number of batches that an earlier run had finished."""
     drift: CheckVerdict | None = None
     gate: CheckVerdict | None = None
     canary: CheckVerdict | None = None
     changes: tuple[str, ...] = ()
     waiting: Count = 0
-    """Things that wait for a person."""
+    """Number of requests that wait for a person."""
     drafted: Count = 0
-    """Changes of the profile that are drafted for a person (`release.drafts`), where somebody counted them."""
+    """Number of profile changes drafted for a person (`release.drafts`), if they were counted."""
     hits: dict[str, Count] = {}
+    """Counts of the use of records, by the names in `HITS`."""
     dated: dict[str, Count] = {}
-    """Transcripts that were read, by where their times are from (`transcript.Dated`)."""
+    """Number of transcripts read, by the source of their times (`transcript.Dated`)."""
     alerts: tuple[str, ...] = ()
     final: str | None = None
     cpu_seconds: Annotated[float, Field(ge=0)] = 0.0
 
-    # These quote people and cost a reading of all records: only the command line asks for them, and no dump has them.
+    # These fields quote people, and filling them reads all records. Only the command line does, and no dump has them.
     is_compared: Annotated[StrictBool, Field(exclude=True)] = True
-    """False if there are too many records to say which are new."""
+    """False if there are too many records to find the new ones."""
     new: Annotated[tuple[MetaRecommendation, ...], Field(exclude=True)] = ()
     """Records that were not active before the night."""
     held: Annotated[tuple[MetaRecommendation, ...], Field(exclude=True)] = ()
     """Records that are not used; their `reasons` say why."""
     quotes: Annotated[dict[str, tuple[str | None, ...]], Field(exclude=True)] = {}
-    """Words of the evidence of new and held records, by id, in the order of `evidence`; None: they were forgotten."""
+    """Words of the evidence of new and held records, by id, in the order of `evidence`; None for forgotten words."""
     landed: Annotated[ChangelogEntry | None, Field(exclude=True)] = None
-    """The changelog entry of the version that came into force."""
+    """Changelog entry of the version that came into force."""
     findings: Annotated[tuple[Finding, ...], Field(exclude=True)] = ()
-    """About the profile file that the night was begun with."""
+    """Findings about the profile file that began the night."""
     supports: Annotated[tuple[Mapping[str, str], ...], Field(exclude=True)] = ()
-    """Where it is kept what stands behind records in force and in the challenger (`steward.erasure`)."""
+    """References to the supports of records in force and in the challenger (`steward.erasure`)."""
 
     @property
     def has_landed(self) -> bool:
-        """Whether the night brought something into force."""
+        """Whether the night brought a new version into force."""
         return self.outcome in ("promoted", "canary")
 
     @property
     def checks(self) -> dict[str, CheckVerdict]:
-        """The checks that were made, by name, in order."""
+        """Results of the checks that ran, by name, in order."""
         made = (("drift", self.drift), ("gate", self.gate), ("canary", self.canary))
         return {name: check for name, check in made if check is not None}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def rates(self) -> dict[str, float]:
-        """anticipated: of all events. used: of records shown. obeyed: of those that fired. Only what can be judged."""
+        """Rates that can be computed. anticipated: of all events. used: of judged records. obeyed: of fired records."""
         return rates_of(self.hits)
 
     @property
     def violations(self) -> dict[str, int]:
-        """Transcripts and records that were refused by schema."""
+        """Number of transcripts and of records that a schema refused."""
         refused = {
             "transcript": sum(self.refused.get(reason, 0) for reason in SCHEMA_REASONS),
             "record": self.refused_records,
@@ -172,23 +172,23 @@ class NightReport(ReportValue):
             stopped = [CHECKS.get(name, name) for name, check in self.checks.items() if not check.ok]
             return f"rejected by {' and '.join(stopped) or 'a person'}: version {self.version or 'none'} stays in force"
         if self.outcome == "rolled_back":
-            return f"the canary failed: version {self.version} says what was in force before"
+            return f"the canary failed: version {self.version} restores the version before it"
         if self.outcome == "busy":
             return "; ".join(("another night is under way", *self.alerts))
         if self.failed_batches:
             return f"{self.failed_batches:,} batches failed; their transcripts stay due"
         if self.refused and not self.stages.get("harvested"):
-            return f"all {sum(self.refused.values()):,} transcripts that were due were refused"
+            return f"all {sum(self.refused.values()):,} due transcripts were refused"
         return None
 
     def numbers(self) -> NightReport:
-        """The report without whatever quotes somebody or names a transcript: others than the store may keep it."""
+        """Return the report without quotes and names of transcripts, safe to keep outside the store."""
         bare = {name: check.model_copy(update={"why": ()}) for name, check in self.checks.items()}
         names = ("changes", "quarantined", "new", "held", "quotes", "landed", "findings")
         return self.model_copy(update={**{name: type(self).model_fields[name].default for name in names}, **bare})
 
     def markdown(self) -> str:
-        """Numbers and codes as a page that others may keep: no text of a transcript, no name of one."""
+        """Return the numbers and codes as Markdown, without text or names of transcripts."""
         version = "none" if self.version is None else str(self.version)
         lines = [f"# Night {self.night} of {self.profile}: {self.outcome.replace('_', ' ')}", ""]
         lines += [f"**{self.failure}**", ""] if self.failure else []
@@ -216,7 +216,7 @@ class NightReport(ReportValue):
 
     @property
     def exit_code(self) -> int:
-        """0 fine; 1 a batch failed, or all that was due was refused; 3 a person must look; 4 rolled back."""
+        """0 success; 1 a batch failed or all due transcripts were refused; 3 a person must look; 4 rolled back."""
         if self.outcome == "rolled_back":
             return EXIT_ROLLED_BACK
         if self.outcome in ("held", "rejected", "busy"):

@@ -1,14 +1,14 @@
-"""One night, top to bottom: every stage once, in order, around one lease.
+"""Run one night: every stage once, in order, under one lease.
 
     lease → due → batches (ingest, harvest, artifact) → absorb → reconcile → admit → fit
           → decide (stage, drift, gate, promote) → link in the chain of nights → canary → report
 
-`setup.open_night` makes an `OpenNight`, and `run_night` runs it. Nothing is decided here but the order;
-`NightDecisions` is the port of what decides. No stage reads a clock. What is committed depends on what was read and on
-the night's date, not on the clock, on who runs it, on the order of batches or on how often it was killed: a night
-without a link is repeated from the link before, and whatever it had finished is found again by its address.
+`setup.open_night` makes an `OpenNight`, and `run_night` runs it. This module decides only the order; the port
+`NightDecisions` decides the rest. No stage reads a clock. A commit depends on what was read and on the night's date,
+not on the clock, the process, the order of batches or the number of kills: a night without a link is repeated from the
+link before, and its finished parts are found again by their addresses.
 
-Raises what its stages raise; whatever they had committed stays and is found again.
+Raises what its stages raise; their commits stay and are found again.
 Source: the layered-envelope design (batch loop); the state design (committing governed state).
 """
 
@@ -50,16 +50,16 @@ if TYPE_CHECKING:
 Marks = Mapping[str, Any]
 """Watermarks by source, as JSON."""
 MarksWithout = Callable[[Collection[SourceItem]], Marks]
-"""Gives the watermarks for when all that was due is done but these."""
+"""Returns the watermarks that hold once all due items but these are done."""
 
 
 FittedSlice = tuple[MetaRecord, ...]
-"""The meta slice as the steward would write it."""
+"""The meta slice of a challenger."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitContext:
-    """In whose name, when, and by which claim something is committed."""
+    """Author, time and lease of a commit."""
 
     who: str
     when: str
@@ -68,12 +68,12 @@ class CommitContext:
     """Epoch of the lease."""
     run: str
     commit_id: str
-    """The same for the same run: a commit that landed before a kill is found again."""
+    """The same for the same run, so that a commit that landed before a kill is found again."""
     done: bool
-    """Whether a night of this run is in the chain already."""
+    """Whether the chain already has a night of this run."""
 
     def base(self, head: Version | None) -> int:
-        """The version that this run starts from: the head, or the one before where this run has committed already."""
+        """Return the version that this run starts from: the head, or the one before if the run has made the head."""
         if head is None:
             return 0
         return head.number - 1 if head.commit_id == self.commit_id and not self.done else head.number
@@ -84,27 +84,27 @@ Tell = Callable[[str], object]
 
 
 class NightDecisions(Protocol):
-    """Decides what comes into force."""
+    """Decides which version comes into force."""
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
-        """Records as the gates see them on the date of the night."""
+        """Judge all records on the date of the night."""
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
-        """The records that everybody is shown."""
+        """Choose the records of the meta slice."""
 
     def decide(self, admitted: AdmittedRecords, fitted: FittedSlice, writing: CommitContext, tell: Tell) -> NightReport:
-        """Stage the slice, check it and commit it: the report so far, with `final` and `supports`.
+        """Stage, check and commit the slice; return the report so far, with `final` and `supports`.
 
         `tell` is called with ``staged``, ``drift``, ``gate`` and ``promoted``.
         """
 
     def canary(self, admitted: AdmittedRecords, writing: CommitContext) -> CheckVerdict | None:
-        """Judge the canary that is under way, if any."""
+        """Judge the open canary, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenNight:
-    """A night that is ready to run: what it works on, and its stages in order."""
+    """A night that is ready to run: its stores, and its stages in order."""
 
     settings: NightSettings
     store: Store
@@ -112,35 +112,35 @@ class OpenNight:
     date: str
     """ISO 8601."""
     when: str
-    """ISO 8601 time to write into changelogs."""
+    """Time of its commits, ISO 8601."""
     chain: NightChain
     records: BatchRecords
     lease: WriterLease
     cpu_seconds: Callable[[], float]
     """CPU time of this process so far."""
     abandoned: Callable[[str], bool] = lambda owner: False
-    """Whether the holder of a lease is known to be gone."""
+    """Whether the process that holds a lease is known to have ended."""
     tell: Tell = lambda boundary: None
 
     due: Callable[[Marks], tuple[tuple[SourceItem, ...], MarksWithout]]
-    """Returns what is to be read tonight."""
+    """Returns the items to read tonight."""
     harvest: Run
     absorb: Callable[[Iterable[str], Sequence[tuple[SourceItem, str | None]]], tuple[str, int]]
-    """Takes in artifacts by address. Takes out what came of withdrawn transcripts, each with the address of one session
-    or, for all of its sessions, None. Returns the digest of all observations, whatever their order, and their count."""
+    """Adds artifacts by address, and removes those of withdrawn transcripts: each comes with the address of one
+    session, or None for all of its sessions. Returns digest and number of all observations."""
     reconcile: Callable[[], int]
-    """Returns how many different claims there are."""
+    """Returns the number of different claims."""
     decisions: NightDecisions
 
     def address(self, value: list[str]) -> str:
-        """Address of a value, under the tenant's key."""
+        """Return the address of a value under the tenant's key."""
         tenant = self.settings.tenant
         data = json.dumps([self.settings.profile, *value]).encode()
         return address_of(self.store.keys.address_key(tenant), tenant, "night", data)
 
 
 def run_night(night: OpenNight) -> NightReport:
-    """Run one night; where another one is under way, do nothing and say so."""
+    """Run one night, or report that another one is running."""
     lease, ttl_seconds = night.lease, night.settings.lease_seconds
     holder = lease.holder()
     taken = lease.take(ttl_seconds, force=holder is not None and night.abandoned(holder.owner))
@@ -165,7 +165,7 @@ def run_night(night: OpenNight) -> NightReport:
 def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     settings, started = night.settings, night.cpu_seconds()
     earlier = night.chain.head()
-    # Records never grow younger, in whatever order nights are made up for.
+    # Missed nights may be repeated in any order, and records must not grow younger.
     date = max(night.date, earlier.night) if earlier else night.date
     counts: dict[str, int] = {}
 
@@ -176,17 +176,21 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     due, marks_without = night.due(earlier.marks if earlier and not settings.full else {})
     passed("due", len(due))
     done, failed = _read(night, due, f"full {earlier.number if earlier else 0}" if settings.full else "")
-    unread = frozenset(item for each in failed for item in each.batch.items)
-    refused = [each for batch in done for each in batch.quarantined]
-    gone = [each for batch in done for each in batch.gone]
-    skipped, hits, dated = (_added(getattr(each, name) for each in done) for name in ("skipped", "hits", "dated"))
+    unread = frozenset(item for failure in failed for item in failure.batch.items)
+    refused = [transcript for batch in done for transcript in batch.quarantined]
+    gone = [transcript for batch in done for transcript in batch.gone]
+    skipped, hits, dated = Counter[str](), Counter[str](), Counter[str]()
+    for each in done:
+        skipped.update(each.skipped)
+        hits.update(each.hits)
+        dated.update(each.dated)
     addresses = sorted(batch.address for batch in done)
     passed("harvested", sum(batch.transcripts for batch in done))
     named = {night.records.address(item): item for item in due} if gone or refused else {}
     artifacts = (artifact for address in addresses for artifact in night.records.read(address).artifacts)
     withdrawn = [(named[each.item], each.session) for each in gone if each.item in named]
     observed, observations = night.absorb(artifacts, withdrawn)
-    # What a killed night had absorbed already counts as well.
+    # Observations that a killed run of this night absorbed count, too.
     passed("absorbed", max(0, observations - (earlier.observations if earlier else 0)))
     run = f"n{date}-{night.address([observed, date])[:12]}"  # the same observations on one date are one run
     passed("reconciled", night.reconcile())
@@ -198,7 +202,7 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
         when=night.when,
         epoch=epoch,
         run=run,
-        # The digest makes it another commit where people have said something since the run's last one.
+        # The digest makes it another commit if people have reviewed records since the run's last one.
         commit_id=night.address([run, admitted.digest])[:32],
         done=earlier is not None and (earlier.run, earlier.records) == (run, admitted.digest),
     )
@@ -206,7 +210,7 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     passed("fitted", len(fitted))
     report = decisions.decide(admitted, fitted, commit, night.tell)
     counts |= {"staged": int(report.drift is not None), "promoted": int(report.has_landed)}
-    # Transcripts that were the steward's to read, whatever became of them.
+    # Transcripts that the steward may read, whether or not reading them succeeded.
     readable = counts["harvested"] + len(refused) + len(unread) + skipped.get("empty", 0)
     finished = Night(
         night=date,
@@ -239,7 +243,7 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
             "number": number,
             "outcome": "rolled_back" if canary is not None and canary.level == "rolled_back" else outcome,
             "dry_run": settings.dry_run,
-            "skipped": skipped,
+            "skipped": dict(skipped),
             "quarantined": tuple(
                 QuarantinedTranscript(source=named[each.item].source, name=named[each.item].name, reason=each.reason)
                 for each in refused
@@ -253,16 +257,16 @@ def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
             "canary": canary,
             "changes": report.changes,
             "waiting": report.waiting,
-            "dated": dated,
+            "dated": dict(dated),
             "cpu_seconds": night.cpu_seconds() - started + sum(batch.cpu_seconds for batch in done),
         }
     )
 
 
 def _read(night: OpenNight, due: tuple[SourceItem, ...], salt: str) -> tuple[list[BatchResult], list[BatchFailure]]:
-    """Have every batch done that is not done yet; another `salt` has all of them done anew.
+    """Harvest every batch that has no result yet; another `salt` has all batches harvested again.
 
-    Artifacts and uses of the results are left out: a night reads them again, one batch at a time.
+    Results come without artifacts and uses, to save memory: a night reads them again, one batch at a time.
     """
     done, todo, failed = list[BatchResult](), list[Batch](), list[BatchFailure]()
     for items in batched(due, night.settings.batch_transcripts):
@@ -281,18 +285,11 @@ def _read(night: OpenNight, due: tuple[SourceItem, ...], salt: str) -> tuple[lis
     return done, failed
 
 
-def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    added: Counter[str] = Counter()
-    for each in counts:
-        added.update(each)
-    return dict(added)
-
-
 @contextmanager
 def _renewed(lease: WriterLease, ttl_seconds: float) -> Iterator[None]:
-    """Renew the lease from a thread, so that a stage may take longer than its time to live.
+    """Renew the lease from a thread, so that a stage may take longer than the lease's time to live.
 
-    Losing it stops nothing: what is committed after a later epoch is refused (`Fenced`).
+    A lost lease does not stop the night, but its commits are refused once a later epoch has committed (`Fenced`).
     """
     done = threading.Event()
 
@@ -311,14 +308,14 @@ def _renewed(lease: WriterLease, ttl_seconds: float) -> Iterator[None]:
 
 
 YOUNG_OBJECTS = 50_000
-"""New objects after which garbage is looked for, while a night is under way."""
+"""Threshold of the youngest generation of Python's garbage collector during a night."""
 
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """Look for garbage less often: a night makes few cycles, and passing over all that lives takes a tenth of it."""
+    """Collect garbage less often: a night makes few cycles, and scanning live objects takes a tenth of its time."""
     before = gc.get_threshold()
-    if not 0 < before[0] < YOUNG_OBJECTS:  # they are rare, or switched off, already
+    if not 0 < before[0] < YOUNG_OBJECTS:  # collections are already rare, or switched off
         yield
         return
     gc.set_threshold(YOUNG_OBJECTS, *before[1:])

@@ -1,15 +1,13 @@
 """The metrics of nights, for OpenTelemetry where it listens (`ctxsteward.envelope.instruments`).
 
     meta_steward.run.count   counter; label `outcome`: as `NightReport.outcome`
-    meta_steward.waiting     gauge: things that wait for a person, after the last night
+    meta_steward.waiting     gauge: requests that wait for a person, after the last night
     drift.detected           counter; label `level`: WARN | BLOCK
     meta.hit_rate            gauge, 0..1; label `rate`: anticipated | used | obeyed
 
-The command line and Prefect call `tell_night` with a finished report. Transcripts and records that a night refuses are
-counted on the board of the request path (`schema_violation.count`), as the refused documents of every process are.
-
-A dry run is not counted, nor is a rate without anything to be a share of. No session, tenant or profile is ever a
-label.
+The command line and Prefect call `tell_night` with a finished report. Refused transcripts and records are counted on
+the board of the request path (`schema_violation.count`), like the refused documents of every process. Dry runs are not
+counted, and a rate without a denominator is not set. No session, tenant or profile is a label.
 
 Source: the layered-envelope design (run metrics of the batch loop).
 """
@@ -60,7 +58,7 @@ INSTRUMENTS = (
 
 @cache
 def board() -> Board:
-    """This process's numbers."""
+    """Return the metrics of this process."""
     return Board(INSTRUMENTS)
 
 

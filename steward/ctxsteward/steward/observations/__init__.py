@@ -1,1 +1,1 @@
-"""What a harvest reads and gives: a replayed transcript, an observation, and what the steward does with each kind."""
+"""Input and output of a harvest: replayed transcripts, observations, and the table of their kinds."""

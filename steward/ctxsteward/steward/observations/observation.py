@@ -1,12 +1,12 @@
 """An observation: one claim seen once, in one transcript. Records are made of observations, never of records.
 
-A harvester gives observations; equal claims of many transcripts become one recommendation when they are reconciled.
-An observation is a pure function of its transcript and of the harvester's version.
+Harvesters make observations; reconciliation merges equal claims of many transcripts into one recommendation. An
+observation is a pure function of its transcript and of the harvester's version.
 
-What the steward does with each kind of recommendation stands in one table (`KINDS`): a new kind is a row there and a
-harvester. A harvester names the kind of its observations; everything that follows (claims, gates, decay, the slice,
-reviews) asks the table and never compares names. The kinds themselves are the published `RecommendationKind`; three of
-them, ``fact``, ``decision`` and ``practice``, are retired: only records of earlier versions have them.
+The table `KINDS` says how the steward treats each kind of recommendation; a new kind needs a row and a harvester. Later
+steps (claims, gates, decay, the slice, reviews) ask the table and do not compare names of kinds. `RecommendationKind`
+publishes the kinds; ``fact``, ``decision`` and ``practice`` are retired, and only records of earlier versions have
+them.
 
 Source: the state design (gates by kind and scope); the weights and half-lives are set by hand.
 """
@@ -24,11 +24,11 @@ from ctxsteward.schemas.recommendation import RecommendationKind, Relation, Slot
 from .transcript import ReplayedTranscript
 
 Strength = Literal["strict", "broad", "recovered", "accepted", "failed"]
-"""strict: a durable cue; broad: a weaker one; recovered: an error whose fix worked, in a run that succeeded; accepted:
-the same in a run of which nobody says how it ended; failed: the same in a run that failed."""
+"""strict: a durable cue. broad: a weaker cue. recovered: a fix after an error in a run that succeeded. accepted: the
+same in a run with an unknown end. failed: the same in a run that failed."""
 Reach = Literal["session", "shared"]
-"""Whom the wording allows a claim to be for. What is for its session, or for its speaker alone, tells how the session
-went and is not kept: search over the originals finds it again."""
+"""Scope that the wording of a claim allows. Claims for the session or its speaker only measure how the session went,
+and are not stored: search over the originals finds them again."""
 
 
 class MessageSpan(NamedTuple):
@@ -42,7 +42,7 @@ class MessageSpan(NamedTuple):
 
     @classmethod
     def within(cls, ref: str, text: str, start: int, stop: int) -> MessageSpan | None:
-        """The characters from `start` to `stop` of a message's text; None: there are none.
+        """Return the span of the characters from `start` to `stop` of a message's text; None if it is empty.
 
         >>> MessageSpan.within("§2", "naïve", 2, 4)
         MessageSpan(ref='§2', start=2, stop=5, relation='supports')
@@ -54,7 +54,7 @@ class MessageSpan(NamedTuple):
 
     @classmethod
     def opening(cls, ref: str, text: str, most_chars: int) -> MessageSpan | None:
-        """The first line that says something, at most so much of it."""
+        """Return the span of the first line that is not blank, of at most `most_chars`."""
         start = len(text) - len(text.lstrip())
         return cls.within(ref, text, start, start + len(text[start : start + most_chars].split("\n", 1)[0].rstrip()))
 
@@ -65,16 +65,16 @@ class Observation:
 
     kind: RecommendationKind
     text: str
-    """The claim in one line of 8-280 characters: a template's words, or the speaker's own (one span)."""
+    """The claim in one line of 8-280 characters: a template, or the speaker's own words (one span)."""
     slot: Slot
     places: tuple[MessageSpan, ...]
-    """At least one; the first is the claim itself."""
+    """At least one span; the first is the claim itself."""
     strength: Strength
     score: float
     """0..1, comparable within one kind."""
     reach: Reach
     principal: str | None
-    """Who makes the claim; None where nobody knows."""
+    """Person who makes the claim; None if unknown."""
     tool: str | None = None
     value: str | int | float | None = None
     unit: str | None = None
@@ -83,9 +83,9 @@ class Observation:
     trigger: str | None = None
     action: str | None = None
     cause: str | None = None
-    """What an error says, without its values: words to compare it by, never shown of a tool from outside."""
+    """Words of an error without its values, for comparisons; never shown if the tool is external."""
     run: str | None = None
-    """The task of its run: an index key, never shown."""
+    """Key of the run's task, for counting; never shown."""
     ts: str | None = None
     sensitivity: Literal["none", "personal", "sensitive"] = "none"
     extractor: str = ""
@@ -93,12 +93,12 @@ class Observation:
 
 
 Harvester = Callable[[ReplayedTranscript], Sequence[Observation]]
-"""One kind of insight out of one transcript; pure, and linear in its text."""
+"""Finds one kind of observations in a transcript; pure, and linear in its text."""
 
 
 Gate = Literal["support", "fix", "person", "seen"]
-"""What admits a record. support: enough people said it. fix: its fix worked often enough. person: somebody approves.
-seen: tools showed it in enough tasks."""
+"""Condition that admits a record. support: enough people said it. fix: its fix worked often enough. person: a person
+approves it. seen: tools said it in enough tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,16 +107,17 @@ class KindSpec:
 
     gate: Gate = "support"
     half_life_days: float | None
-    """When a record nobody confirms is worth half; None: it does not fade."""
+    """Days after which an unconfirmed record is worth half; None: it does not fade."""
     slice_weight: float | None = None
-    """What a record is worth in the slice where it applies; None: it never comes in."""
+    """Effect of a record in the slice; None: the kind never enters the slice."""
     is_template: bool = False
-    """Whether its words are a template of ours: equal or different, never alike, and nobody is their author."""
+    """Whether the words are one of our templates: equal or different, never alike, and without an author."""
     is_said_anew: bool = False
-    """Whether people state the same thing as a correction or a wish: one claim, foreseen when said again."""
+    """Whether people say it in their own words, as a correction or a wish. Both make the same claim, and saying it
+    again is an event that a record may anticipate."""
     votes_suffice: bool = False
-    """Whether enough independent people admit it for others. Not where it claims something of the world: there many can
-    be wrong together, and a tool's answer, a rule in force or a person must say the same."""
+    """Whether enough independent people admit it for others. A claim about the world needs more, because many people
+    can be wrong together: a tool's answer, a rule in force or a reviewer must agree."""
 
 
 KINDS: Mapping[RecommendationKind, KindSpec] = MappingProxyType(

@@ -1,7 +1,7 @@
 """A replayed transcript: its messages in order, with principal and trust, without secrets.
 
-`ingest` makes one, the harvesters read it. Text is the text *after* redaction; spans of evidence are byte ranges of it.
-Ordinals count as a session does: leading system messages take none. A tool result is a text of its own inside its
+`ingest` makes it, and harvesters read it. Its text is redacted; spans of evidence are byte ranges of the redacted text.
+Ordinals are those of a session: leading system messages take none. A tool result is a text of its own inside its
 message, with its own reference (``§7.2``).
 
 Source: the layered-envelope design (replay); the state design (trust labels).
@@ -17,11 +17,11 @@ from ctxsteward.envelope.transcripts.files import formats_with
 from ctxsteward.schemas.summary import Trust
 
 TASK_FORMATS = formats_with("is_task_run")
-"""Formats in which an assistant works for the person, whether it called a tool or not."""
+"""Formats in which an assistant works for the person, with or without tool calls."""
 Role = Literal["user", "assistant", "tool", "system"]
 Dated = Literal["messages", "started", "file", "undated"]
-"""Where the times of a transcript are from. messages: at least one has its own. started: its metadata say when it
-began. file: only the time is known when its file or object was written. undated: no time is known."""
+"""Source of a transcript's times. messages: at least one message has a time. started: the metadata have the start.
+file: only the time of the file or object is known. undated: no time is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class ReplayedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedUtterance:
-    """One text of one message: what somebody said, or what one tool call gave back."""
+    """One text of one message: a person's, the assistant's, or one tool result."""
 
     ordinal: int
     ref: str
@@ -47,7 +47,7 @@ class ReplayedUtterance:
     principal: str | None
     """The person behind it (for assistant and tool text, the person the conversation is with), or None if unknown."""
     ts: str | None = None
-    """Its own time, else the best that is known of it (`ReplayedTranscript.dated`)."""
+    """Time of the message, or the best known time (`ReplayedTranscript.dated`)."""
     calls: tuple[ReplayedCall, ...] = ()
     """Tool calls of an assistant message."""
     call_id: str | None = None
@@ -57,7 +57,7 @@ class ReplayedUtterance:
     is_error: bool = False
     """Whether the transcript flags a tool result as an error."""
     confirming_fields: tuple[str, ...] = ()
-    """Of a tool result: fields whose values may confirm what a person claims, as the operator declares."""
+    """Fields of a tool result that may confirm people's claims, as the operator declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,51 +65,50 @@ class ReplayedTranscript:
     """One transcript, ready to be harvested."""
 
     source: str
-    """A name that is stable from night to night: path in its folder, key of its object, or ``store``."""
+    """Name that is the same every night: path in its folder, key of its object, or ``store``."""
     session: str
     principal: str | None
-    """The user or task it is with; None for an unknown user."""
+    """The user, or the task; None for an unknown user."""
     format: str
     digest: str
-    """SHA-256 of what was read, with the extractor's settings; inside the process only."""
+    """SHA-256 of the input with the extractor's settings; inside the process only."""
     utterances: tuple[ReplayedUtterance, ...]
     project: str | None = None
     started: str | None = None
     dated: Dated = "undated"
     profile_version: int | None = None
-    """The version of the governed profile that this session was under, where known."""
+    """Version of the governed profile that the session used, if known."""
     shown: frozenset[str] = frozenset()
-    """Ids of records that this session was shown: it can lend them no support."""
+    """Ids of records that the session was shown, to which it can lend no support."""
     succeeded: bool | None = None
-    """Whether its transcript says that the task was solved."""
+    """Whether the task was solved; None if unknown."""
     task: str | None = None
-    """Its task, where it is told."""
     eval_failures: tuple[str, ...] = ()
-    """Scorers that failed on it, with their reason, where it was an eval's."""
+    """Scorers of an eval that failed on the transcript, with their reason."""
     is_task_run: bool = False
-    """Whether it is a run of the operator's own (an agent's at a task): nobody of the public speaks in it."""
+    """Whether an agent of the operator works on a task, without users of the public."""
 
     @property
     def principals(self) -> tuple[str | None, ...]:
-        """Who it is with, and everybody who spoke, in their order (`in_order`)."""
+        """The principal and everybody who spoke, in order (`in_order`)."""
         return in_order({self.principal, *(said.principal for said in self.utterances)}, self.session)
 
     def users(self) -> Iterator[ReplayedUtterance]:
-        """What people said."""
+        """Return the messages of people."""
         return (said for said in self.utterances if said.role == "user")
 
 
 def speaker_order(principal: str | None, session: str) -> tuple[str, bool]:
-    """A key to sort principals of one session by.
+    """Return the key that sorts the principals of a session.
 
-    An unknown speaker stands where the session's name would: the first stored form wrote that name for an unknown
-    speaker, and the order of principals decides the bytes of an artifact.
+    An unknown speaker is sorted as the session's name, which the first stored form wrote for an unknown speaker: the
+    order of principals decides the bytes of an artifact.
     """
     return (session, False) if principal is None else (principal, True)
 
 
 def in_order(principals: Iterable[str | None], session: str) -> tuple[str | None, ...]:
-    """Principals of one session, each once, in their order.
+    """Return the principals of one session, each once, in order.
 
     >>> in_order(["zoe", None, "s-1", "ann"], "s-1")
     ('ann', None, 's-1', 'zoe')

@@ -1,19 +1,18 @@
-"""Claims: what observations say, under an id that the saying alone decides; and the order of observations.
+"""Claims: the content of observations, under an id that depends only on the content; and the order of observations.
 
 An observation makes one claim, which is for everybody who talks to the agent and waits for others to say the same.
-Equal claims of many transcripts have one id: HMAC of kind, slot, polarity and the value (of a slot that holds one) or
-the words.
+Equal claims of many transcripts have one id: an HMAC of kind, slot, polarity, and the value (of a slot with one value)
+or the words.
 
-Correction and preference are one family: "never use emojis" and "no, never use emojis" claim the same. Claims in other
-words are one where they say the same value of one slot (`Claim.thing`). Templates (`eval_failure`) are equal or
-different; of a `tool_fix` the causes are compared, which are what its error says without values: several wordings of
-one cause are one claim, and two causes of one error code are two (`is_same_cause`).
+Correction and preference are one family: "never use emojis" and "no, never use emojis" are the same claim. Claims in
+different words are merged if they give one slot the same value (`Claim.thing`). Templates (`eval_failure`) are equal or
+different. Two `tool_fix` claims are compared by cause, the words of their error without values: different wordings of
+one cause are merged, and two causes of one error code stay apart (`is_same_cause`).
 
-An `IndexedObservation` is one observation as the ledger holds it: what was claimed, by whom, in which session, with its
-spans. The order of observations is that of their times, then of their messages, then of their words; one without a time
-comes before all that have one. Names of files and sessions say nothing about time, so they decide nothing: with other
-names, or read in another order, the same value is the newest. Of two that tell the same time in two sessions neither is
-known to be newer; the order between them is arbitrary and always the same.
+An `IndexedObservation` is an observation in the ledger: the claim, its principal, its session and its spans.
+Observations are sorted by time, then by message, then by words; those without a time come first. Names of files and
+sessions say nothing about time, so they are no sort key: the newest value does not depend on them, nor on the order of
+reading. The order of two observations with equal times in two sessions is arbitrary, but always the same.
 
 Source: the state design (gates by kind and scope); Tarjan 1975 (union by size, path halving).
 """
@@ -21,10 +20,9 @@ Source: the state design (gates by kind and scope); Tarjan 1975 (union by size, 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ctxsteward.schemas.profile import CLAIM_ID_DIGITS, Polarity, instant
 from ctxsteward.schemas.recommendation import RecommendationKind
@@ -40,16 +38,16 @@ from ..observations.observation import KINDS, Observation, Strength
 from .features import ClaimFeatures, cause_features, claim_features, shares_telling_word, value_norm
 
 SAME_CAUSE = 0.5
-"""Of the words of two errors, those that both have."""
+"""Share of common words from which two errors have the same cause."""
 SAME_CAUSE_AND_FIX = 0.25
-"""The same where one thing helped against both."""
+"""The same for two errors with the same fix."""
 _VAGUE = frozenset(("note", "preference", "other", "likes", OWN_WORDS))
-"""Attributes that say little: two claims of one may be about different things."""
+"""Attributes so vague that two claims about one may be about different things."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One claim, taken apart so that it can be compared."""
+    """One claim in comparable parts."""
 
     id: str
     family: str
@@ -57,16 +55,16 @@ class Claim:
     subject: str
     attribute: str
     is_single: bool
-    """Its slot holds one value."""
+    """Whether the slot has a single value."""
     polarity: Polarity
     value: str | None
-    """Norm of its value."""
+    """The normalized value."""
     wording: ClaimFeatures | None
-    """None: of a template, which is equal or different."""
+    """None for a template, which is equal or different."""
 
     @property
     def thing(self) -> tuple[str | None, str, str, str | None] | None:
-        """What it speaks of: slot and value; None where its words alone tell."""
+        """Slot and value of the claim; None if only the words tell it apart."""
         is_told = self.value is not None or self.attribute in FORM
         if self.wording is None or self.family == "tool_fix" or self.attribute in _VAGUE or not is_told:
             return None
@@ -74,12 +72,12 @@ class Claim:
 
     @property
     def group(self) -> str:
-        """Claims of one group cannot all hold; empty where they can."""
+        """Key of claims that exclude each other; empty if the slot has several values."""
         return canonical([self.tool, self.subject, self.attribute]).decode() if self.is_single else ""
 
 
 def claim_of(observation: Observation, key: AddressKey, agent: str) -> Claim:
-    """The claim that an observation makes."""
+    """Return the claim of an observation."""
     if KINDS[observation.kind].is_template:
         about = f"{observation.slot.subject} {observation.slot.attribute}"
         compares = KINDS[observation.kind].gate == "fix" and observation.cause
@@ -90,16 +88,12 @@ def claim_of(observation: Observation, key: AddressKey, agent: str) -> Claim:
 
 
 def own_words(observation: Observation) -> str:
-    """What was said, without the name that a harvester puts before it: then the line is longer than its span."""
+    """Return the speaker's words without a name before them, which makes the text longer than its span."""
     lead = _LEAD.match(observation.text)
     place = observation.places[0]
     if lead is None or len(observation.text.encode()) <= place.stop - place.start:
         return observation.text
     return observation.text[lead.end() :] or observation.text
-
-
-_FOR_EVERYBODY = ("shared", None, None, None)
-"""Whom a claim is for, as ids have it."""
 
 
 def _claim(observation: Observation, wording: ClaimFeatures | None, key: AddressKey, agent: str) -> Claim:
@@ -109,10 +103,10 @@ def _claim(observation: Observation, wording: ClaimFeatures | None, key: Address
     family = "said" if KINDS[observation.kind].is_said_anew else observation.kind
     is_template = KINDS[observation.kind].is_template
     polarity = polarity_of(observation, None if is_template else wording)
-    if KINDS[observation.kind].gate == "fix":  # tool, code, parameter and cause are one claim, whatever the advice
+    if KINDS[observation.kind].gate == "fix":  # equal tool, code, parameter and cause make one claim for any advice
         value = observation.action if observation.strength in ("recovered", "accepted") else None
         statement: list[object] = [slot.attribute, *(["cause", *wording.tokens, value] if wording else [])]
-    elif is_template and observation.cause is not None:  # a sentence of a tool, whatever its values
+    elif is_template and observation.cause is not None:  # a sentence of a tool without its values
         statement = [slot.attribute, observation.cause]
     elif is_template or wording is None:
         statement = [slot.attribute, observation.text, observation.trigger, observation.action]
@@ -120,7 +114,8 @@ def _claim(observation: Observation, wording: ClaimFeatures | None, key: Address
         statement = [slot.attribute, "value", value]
     else:
         statement = [slot.attribute if single else "", "words", *wording.tokens]
-    data = canonical([agent, family, *_FOR_EVERYBODY, observation.tool, slot.subject, polarity, statement])
+    # Ids have always had a scope, which is the same for all claims now.
+    data = canonical([agent, family, "shared", None, None, None, observation.tool, slot.subject, polarity, statement])
     return Claim(
         id=address_of(key, "", "claim", data)[:CLAIM_ID_DIGITS],
         family=family,
@@ -135,7 +130,7 @@ def _claim(observation: Observation, wording: ClaimFeatures | None, key: Address
 
 
 def polarity_of(observation: Observation, wording: ClaimFeatures | None) -> Polarity:
-    """What the harvester says; else what modality or wording say."""
+    """Return the harvester's polarity, or else that of modality or wording."""
     if observation.polarity is not None:
         return observation.polarity
     if observation.modality is not None:
@@ -147,9 +142,9 @@ _LEAD = re.compile(r"[^:：]{1,80}(?:: |：)")
 
 
 def is_paraphrase(shown: Claim, said: Claim) -> bool:
-    """Whether what was said may repeat what had been shown, in other words: they share a slot or a telling word.
+    """Whether a claim may repeat a shown one in other words: they share a slot or a content word.
 
-    Far less than saying the same: whoever was shown a thing is no independent voice for anything like it.
+    This is far less than an equal claim, because a person who was shown a record is no independent voice for it.
     """
     if shown.wording is None or said.wording is None or (shown.tool or said.tool) is not None:
         return False
@@ -159,15 +154,12 @@ def is_paraphrase(shown: Claim, said: Claim) -> bool:
 
 
 def is_same_cause(one: Claim, other: Claim) -> bool:
-    """Whether two wordings share most of their words, or some where the same helped; one without words is of none."""
+    """Whether two errors share half of their words, or a quarter if the same fix helped; False without words."""
     if one.wording is None or other.wording is None:
         return False
     shared, every = one.wording.content & other.wording.content, one.wording.content | other.wording.content
     same_fix = one.value is not None and one.value == other.value
     return len(shared) >= (SAME_CAUSE_AND_FIX if same_fix and shared else SAME_CAUSE) * len(every)
-
-
-T = TypeVar("T", bound=Hashable)
 
 
 class DisjointSets:
@@ -178,11 +170,11 @@ class DisjointSets:
 
     @property
     def members(self) -> frozenset[str]:
-        """All that were named."""
+        """All ids that `find` or `join` has seen."""
         return frozenset(self._parents)
 
     def find(self, member: str) -> str:
-        """The label of the set it is in; a set of its own where it is new."""
+        """Return the label of the member's set; a new member is a set of its own."""
         parents = self._parents
         parents.setdefault(member, member)
         while parents[member] != member:
@@ -190,25 +182,21 @@ class DisjointSets:
             member = parents[member]
         return member
 
-    def join(self, one: str, other: str) -> bool:
-        """Make one set of both; whether they were two."""
-        one, other = self.find(one), self.find(other)
-        if one == other:
-            return False
-        low, high = sorted((one, other))
+    def join(self, one: str, other: str) -> None:
+        """Merge the sets of two members."""
+        low, high = sorted((self.find(one), self.find(other)))
         self._parents[high] = low
-        return True
 
 
 class ObservationTime(NamedTuple):
-    """When an observation was made; comparable."""
+    """Sort key of an observation."""
 
     seconds: float
-    """Unix time; -inf: not told."""
+    """Unix time; -inf if unknown."""
     ordinal: tuple[int, ...]
     text: str
     source: str
-    """Where all before is equal, two say the same: names decide nothing then, and keys do not either."""
+    """Decides only between observations with the same text."""
     id: str
 
 
@@ -217,23 +205,23 @@ class IndexedObservation:
     """One observation in its session."""
 
     id: str
-    """HMAC of what it says and where: the same however often a transcript is harvested."""
+    """HMAC of content and place, the same however often a transcript is harvested."""
     observation: Observation
     source: str
     session: str
     project: str | None
     spans: tuple[EvidenceSpan, ...]
     shown: frozenset[str] = frozenset()
-    """Records that its session was shown."""
+    """Records that the session was shown."""
 
     @property
     def is_said(self) -> bool:
-        """Whether a person, or the operator, said it: the claim itself, not what stands around it."""
+        """Whether a person or the operator made the claim itself."""
         return self.spans[0].trust in ("operator", "user")
 
     @property
     def brief(self) -> ObservationBrief:
-        """All of it that a draft weighs."""
+        """The fields that a draft weighs."""
         observation, span = self.observation, self.spans[0]
         ts = observation.ts or span.ts
         return ObservationBrief(
@@ -264,21 +252,21 @@ class IndexedObservation:
 
 
 class ObservationBrief(NamedTuple):
-    """What a draft weighs of an observation; the few that it quotes are read whole."""
+    """The fields of an observation that a draft weighs; only quoted observations are read whole."""
 
     id: str
     seconds: float
-    """Unix time; -inf: not told."""
+    """Unix time; -inf if unknown."""
     source: str
     session: str
     ref: str
-    """Of its first span; so are the next three."""
+    """This and the next three fields are those of the first span."""
     start: int
     stop: int
     trust: Trust
     principal: str | None
     voice: str
-    """What the principal counts as among many (`voice_of`)."""
+    """The principal as a voice (`voice_of`)."""
     kind: RecommendationKind
     strength: Strength
     extractor: str
@@ -287,15 +275,15 @@ class ObservationBrief(NamedTuple):
     ts: str | None
     sensitivity: str
     is_single: bool
-    """Its slot holds one value."""
+    """Whether the slot has a single value."""
     is_confirmed: bool
-    """Whether an internal tool's answer in its session says the same."""
+    """Whether an internal tool's answer in the session says the same."""
     is_denied: bool
-    """Whether one says otherwise."""
+    """Whether an internal tool's answer in the session contradicts it."""
     run: str = ""
-    """The task of its run, and what the run had done by then (`Observation.run`); empty: not told."""
+    """Key of the run's task (`Observation.run`); empty if unknown."""
     shown: str = ""
-    """Ids of the records that its session was shown, a line each."""
+    """Ids of the records that the session was shown, a line each."""
 
     @property
     def shown_ids(self) -> frozenset[str]:
@@ -303,7 +291,7 @@ class ObservationBrief(NamedTuple):
 
     @property
     def is_said(self) -> bool:
-        """Whether a person, or the operator, said it: the claim itself, not what stands around it."""
+        """Whether a person or the operator made the claim itself."""
         return self.trust in ("operator", "user")
 
     @property
@@ -317,7 +305,7 @@ class ObservationBrief(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, int, int]:
-        """Where the claim stands: what several harvesters find in one place was said once."""
+        """Place of the claim; claims of several harvesters in one place count once."""
         return (self.session, self.ref, self.start, self.stop)
 
     @property
@@ -326,13 +314,16 @@ class ObservationBrief(NamedTuple):
 
 
 def seen_in(artifact: Artifact, key: AddressKey) -> tuple[IndexedObservation, ...]:
-    """The observations of an artifact."""
+    """Return the observations of an artifact."""
     shown = frozenset(artifact.shown)
     lead = canonical([artifact.source, artifact.session, artifact.project])[:-1]
     found = []
     for observation, spans in zip(artifact.observations, evidence_spans(artifact, key), strict=True):
-        told = canonical(observation_fields(observation) | _speaker_in_id(observation, artifact.session))
-        id_ = address_of(key, "", "observation", b"%b,%b]" % (lead, told))[:32]
+        fields = observation_fields(observation)
+        if observation.principal in (None, artifact.session):
+            # Ids always had the session's name for an unknown speaker; a person with that name gets another value.
+            fields["principal"] = subject_of(artifact.session, observation.principal)
+        id_ = address_of(key, "", "observation", b"%b,%b]" % (lead, canonical(fields)))[:32]
         found.append(
             IndexedObservation(
                 id=id_,
@@ -347,18 +338,8 @@ def seen_in(artifact: Artifact, key: AddressKey) -> tuple[IndexedObservation, ..
     return tuple(found)
 
 
-def _speaker_in_id(observation: Observation, session: str) -> dict[str, str | None]:
-    """The principal as the id of an observation has it.
-
-    Ids were always made with the session's name for an unknown speaker, and stay as they were; a person of that name is
-    told apart by the subject of their words.
-    """
-    principal = observation.principal
-    return {"principal": subject_of(session, principal) if principal in (None, session) else principal}
-
-
 def voice_of(principal: str | None) -> str:
-    """What a principal counts as among many: names that look alike are one, and so are all that nobody knows."""
+    """Return the voice of a principal: look-alike names are one voice, and so are all unknown speakers."""
     return "" if principal is None else skeleton(principal)
 
 

@@ -1,22 +1,19 @@
-"""A draft: a component of claims as one record, before anybody has judged it.
+"""A draft: one record made from a component of claims, before it is judged.
 
-All that depends on its observations alone is decided here: id, words, evidence, support, trust. Status, rivals and ages
-come later (`admission`). The id is that of its first claim in time, so that later evidence keeps it; ids of all its
+A draft has all fields that depend only on its observations: id, words, evidence, support, trust. `admission` adds
+status, rivals and age. The id is that of the earliest claim, so that later evidence does not change it; the ids of all
 claims are its `names`.
 
-Words: of the strongest cue, said most often (of a fix: done more often in
-runs that succeeded than in runs that failed), scored highest, then the first in order. Evidence: up to eight spans, of
-as many principals and sessions as there are; of a fix, of runs that succeeded and of runs that failed. Sensitivity is
-the greatest, trust the least of the evidence.
+The words are those of the observation with the strongest cue, then the most frequent words (for a fix: by successful
+minus failed runs), then the highest score, then the first in order. The evidence is up to eight spans from as many
+principals and sessions as possible, for a fix from successful and failed runs. Sensitivity is the highest of the
+observations, trust the lowest of the evidence.
 
-`summarize_draft` weighs all observations by what the ledger keeps in short of them; `draw_draft` is then given the few
-that it quotes.
+`summarize_draft` weighs the briefs of all observations; `draw_draft` then gets the few observations that it quotes.
 
-How much stands behind a claim (`backing`) is counted so that repeating oneself counts once: each principal, whichever
-way the name is written (`names.skeleton`); speakers that nobody knows count as one principal together, because they may
-be one. A session that was shown the record lends it nothing. Only what a person said counts towards a gate; of a fix
-that recovered an error both are counted, how often it did in runs that succeeded, and for how many principals; of what
-tools show, tasks.
+Support (`backing`) counts a principal once, in any spelling of the name (`names.skeleton`). All unknown speakers count
+as one principal, because they may be one person. A session that was shown the record counts for nothing. A gate counts
+people's own claims; for a fix it counts successful runs and their principals; for sentences of tools it counts tasks.
 
 Source: Wilson 1927 (score interval); the state design (k independent principals).
 """
@@ -48,44 +45,45 @@ _SENSITIVITIES = ("none", "personal", "sensitive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimSupport:
-    """What stands behind one claim."""
+    """Counts of the support of one claim."""
 
     events: int
     sessions: int
     principals: int
-    """Independent ones."""
+    """Independent principals."""
     said: int
-    """Of these, ones that said it themselves."""
+    """Principals who made the claim themselves."""
     votes: int
-    """Of these, ones whose word suffices for others: of a kind that claims nothing of the world (`KINDS`)."""
+    """Principals whose word suffices, because the claim is not about the world (`KINDS`)."""
     confirmed: int
-    """Of these, ones in whose session an internal tool's answer says the same."""
+    """Principals in whose session an internal tool's answer says the same."""
     denied: int
-    """Of these, ones in whose session one says otherwise."""
+    """Principals in whose session an internal tool's answer contradicts it."""
     recovered: int
-    """Events in which a fix worked, in runs that succeeded."""
+    """Events with any fix of the error in runs that succeeded."""
     helped: int
-    """Independent ones for whom it worked."""
+    """Principals of these events."""
     accepted: int
-    """Events in which what it says was accepted, in runs of which nobody says how they ended."""
+    """Events with the record's fix in runs with an unknown end."""
     obeyed_succeeded: int
-    """Of a fix: events in which what it says was done, in runs that succeeded."""
+    """Events with the record's fix in runs that succeeded."""
     obeyed_failed: int
-    """The same in runs that failed."""
+    """Events with the record's fix in runs that failed."""
     from_tool: bool
-    """Nothing but what a tool returned."""
+    """Whether only tools say it."""
     tasks: int = 0
-    """Of what tools show: tasks in whose runs they did."""
+    """Tasks in whose runs a tool said it."""
     alike: bool = False
-    """People mean it alike, in words of their own that do not say the very same."""
+    """Whether people mean the same in different words."""
 
 
 def supporting(
     members: Iterable[tuple[str, ObservationBrief]], echoes: Collection[str] = ()
 ) -> list[tuple[str, ObservationBrief]]:
-    """Those, each with its claim, that lend a record support; `echoes`: ids of those whose sessions were shown it.
+    """Return the observations, each with its claim, that support a record.
 
-    Where people said it, what only a tool or the assistant said lends nothing.
+    `echoes` are ids of observations whose sessions were shown the record. If people made the claim, text of tools and
+    of the assistant does not support it.
     """
     lending = [(claim, one) for claim, one in members if one.id not in echoes]
     if lending and KINDS[lending[0][1].kind].is_template:
@@ -94,7 +92,7 @@ def supporting(
 
 
 def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool = False) -> ClaimSupport:
-    """What stands behind a claim that these support; `advice`: the words of a fix."""
+    """Count the observations that support a claim; `advice` is the text of a fix."""
     shown = [one for one in seen if KINDS[one.kind].gate == "seen"]
     said = [one for one in seen if one.is_said]
     worked = [one for one in seen if one.strength == "recovered"]
@@ -113,12 +111,12 @@ def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool
         obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
         from_tool=all(one.is_told_by_tool for one in seen),
         alike=alike or all(one.is_own_words for one in seen),
-        tasks=len({task_in(one.run) for one in shown}),  # runs without a task are of one
+        tasks=len({task_in(one.run) for one in shown}),  # all runs without a task count as one task
     )
 
 
 def wilson_lower95(confirming: int, contradicting: int) -> float:
-    """Lower end of the 95 % interval of the share of confirming ones.
+    """Return the lower end of the 95 % Wilson interval of a share.
 
     >>> [round(wilson_lower95(n, 0), 3) for n in (0, 1, 3, 10)]
     [0.0, 0.207, 0.439, 0.722]
@@ -133,21 +131,21 @@ def wilson_lower95(confirming: int, contradicting: int) -> float:
 
 
 FixAdvice = tuple[str | None, str | None]
-"""The trigger of a fix of a tool error, and what it says to do."""
+"""Trigger and action of a fix."""
 
 
 class RecordStanding(NamedTuple):
-    """How far a draft has come, why, and which records contest it."""
+    """Status of a draft, with its reasons and the records that contest it."""
 
     status: Status
     reasons: tuple[str, ...]
     supersedes: tuple[str, ...] = ()
     superseded_by: str | None = None
     replaced_at: str | None = None
-    """When what supersedes it was first said."""
+    """Time of the first observation of the record that supersedes it."""
     conflicts: tuple[str, ...] = ()
     contradicts: int = 0
-    """Independent voices that say the opposite."""
+    """Number of independent voices that say the opposite."""
 
 
 UNJUDGED = RecordStanding("candidate", ())
@@ -155,36 +153,36 @@ UNJUDGED = RecordStanding("candidate", ())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A record that grows: weighed out of its observations, then written (`draw_draft`), then judged."""
+    """A record in the making: summarized from observations, then drawn (`draw_draft`), then judged."""
 
     id: str
-    """That of its claim that was first in time."""
+    """Id of the earliest claim."""
     kind: RecommendationKind
     first: str | None
-    """When it was said first, as told; None: nobody told a time."""
+    """Time of the first observation, as written; None if no time is known."""
     last: str | None
     moment: ObservationTime
-    """Of its newest observation."""
+    """Sort key of the newest observation."""
     score: float
     sensitivity: str
     backing: ClaimSupport
     spoken: str
-    """Id of the observation whose words it has."""
+    """Id of the observation with the draft's words."""
     holder: str
-    """Whose slot and value."""
+    """Id of the observation with the draft's slot and value."""
     chosen: tuple[str, ...]
-    """Its evidence."""
+    """Ids of the observations that are evidence."""
     names: tuple[str, ...] = ()
-    """Ids of all its claims, sorted."""
+    """Sorted ids of all claims."""
     group: str = ""
-    """Records of one group cannot all hold; empty: it has no rivals."""
+    """Key of records that exclude each other; empty if there are none."""
     said: dict[str, Any] = field(default_factory=dict)
-    """Fields of a record that its words decide."""
+    """Fields of the record that depend on its words."""
     evidence: tuple[dict[str, Any], ...] = ()
     standing: RecordStanding = UNJUDGED
-    """What admission says of it (`admission`)."""
+    """Result of `admission`."""
     review: Review | None = None
-    """What people said of it, under any of its ids."""
+    """Review of people under any of its ids."""
 
     @property
     def advice(self) -> FixAdvice:
@@ -196,30 +194,27 @@ class Draft:
 
 
 def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, alike: bool = False) -> Draft | None:
-    """Weigh observations, at least one, each with its claim.
+    """Weigh one or more observations, each with its claim.
 
-    None: too few runs say it, so that it would tell one person's words to others.
+    Returns None for a tool's sentence in too few tasks or sessions, because it might tell one person's words to others.
     """
     ordered = sorted(((one.moment, claim, one) for claim, one in members), key=itemgetter(0))
     seen = [one for _, _, one in ordered]
-    summed = _summed(ordered[0][1], seen, _spoken(seen), alike=alike)
-    is_told = KINDS[seen[0].kind].gate == "seen"
-    return None if is_told and min(summed.backing.tasks, summed.backing.sessions) < QUOTED_PRINCIPALS else summed
-
-
-def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBrief, *, alike: bool) -> Draft:
-    """All that observations, in their order, come to in the words of one of them."""
+    spoken = _spoken(seen)
+    support = backing(seen, advice=spoken.text, alike=alike)
+    if KINDS[seen[0].kind].gate == "seen" and min(support.tasks, support.sessions) < QUOTED_PRINCIPALS:
+        return None
     dated = [one.ts for one in seen if one.ts is not None]
     holder = spoken if spoken.is_single else next((one for one in seen if one.is_single), spoken)
     return Draft(
-        id=claim,
+        id=ordered[0][1],
         kind=seen[0].kind,
         first=dated[0] if dated else None,
         last=dated[-1] if dated else None,
         moment=seen[-1].moment,
         score=max(one.score for one in seen),
         sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
-        backing=backing(seen, advice=spoken.text, alike=alike),
+        backing=support,
         spoken=spoken.id,
         holder=holder.id,
         chosen=tuple(one.id for one in _chosen(seen, spoken)),
@@ -227,23 +222,19 @@ def _summed(claim: str, seen: Sequence[ObservationBrief], spoken: ObservationBri
 
 
 def _spoken(seen: Sequence[ObservationBrief]) -> ObservationBrief:
-    """Whose words are shown, of observations in their order."""
+    """Return the observation with the draft's words, from sorted observations."""
     if len(seen) == 1:
         return seen[0]
-    ranks = [_rank(one) for one in seen]
+    # People's words rank before others, then stronger cues before weaker ones.
+    ranks = [(0 if one.is_said else 100) + _STRENGTHS.index(one.strength) for one in seen]
     least, times = min(ranks), Counter(one.text for one in seen if one.strength != "failed")
     strongest = [one for one, rank in zip(seen, ranks, strict=True) if rank == least]
     failed = Counter(one.text for one in seen if one.strength == "failed")
     return min(strongest, key=lambda one: (failed[one.text] - times[one.text], -one.score, one.text))
 
 
-def _rank(one: ObservationBrief) -> int:
-    """How strongly it was said, the least first: by a person, with a strict cue."""
-    return (0 if one.is_said else 100) + _STRENGTHS.index(one.strength)
-
-
 def _chosen(seen: Sequence[ObservationBrief], spoken: ObservationBrief) -> list[ObservationBrief]:
-    """The representative, then by turns of principals and sessions; of equals the strongest, then the first in time."""
+    """Choose the evidence: `spoken`, then new principals and sessions first; ties go by strength, then by time."""
     chosen = [spoken]
     waiting = sorted((one for one in seen if one.id != spoken.id), key=lambda one: _STRENGTHS.index(one.strength))
     principals, sessions = Counter((spoken.principal,)), Counter((spoken.session,))
@@ -258,7 +249,7 @@ def _chosen(seen: Sequence[ObservationBrief], spoken: ObservationBrief) -> list[
 def _next(
     waiting: Sequence[ObservationBrief], principals: Mapping[str | None, int], sessions: Mapping[str, int]
 ) -> int:
-    """Whose principal, then session, was heard least often; of equals the first."""
+    """Return the index of the observation whose principal, then session, was chosen least often."""
     best, least = 0, (MAX_EVIDENCE, MAX_EVIDENCE)
     for at, one in enumerate(waiting):
         heard = principals[one.principal], sessions[one.session]
@@ -270,7 +261,7 @@ def _next(
 
 
 def draw_draft(draft: Draft, seen: Mapping[str, IndexedObservation], names: Iterable[str], group: str) -> Draft:
-    """The draft with its words; `seen` has the observations that it quotes, `names` are ids of all its claims."""
+    """Add words and evidence to a draft; `seen` has the observations that it quotes, `names` the ids of its claims."""
     chosen = [seen[id_] for id_ in draft.chosen]
     evidence = tuple(_evidence(chosen))
     spoken = seen[draft.spoken].observation
@@ -281,7 +272,7 @@ def draw_draft(draft: Draft, seen: Mapping[str, IndexedObservation], names: Iter
 
 
 def _said(observation: Observation, holder: Observation, evidence: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """In the words of one observation, with the slot and value of one whose slot holds one value."""
+    """Return the fields of the words' observation, with slot and value of the holder."""
     name, _, version = observation.extractor.partition("/")
     return {
         "slot": holder.slot.model_dump(),
@@ -299,7 +290,7 @@ def _said(observation: Observation, holder: Observation, evidence: Sequence[dict
 
 
 def _written(spoken: Observation, words: str, chosen: Sequence[IndexedObservation]) -> dict[str, Any]:
-    """The words of a record about tools, written out of what its observation says in short."""
+    """Return the text of a record about tools, written out from the observation's short form."""
     if spoken.slot.attribute == STATEMENT:
         told = [one.observation.text.split('"', 1)[1].removesuffix('"') for one in chosen]
         line = statement(told, spoken.cause or "")
@@ -312,10 +303,10 @@ def _written(spoken: Observation, words: str, chosen: Sequence[IndexedObservatio
 
 
 def _quotable(chosen: Sequence[IndexedObservation], support: ClaimSupport) -> str:
-    """The words that an error says to everybody: of tools that are the operator's own alone; empty: none may be quoted.
+    """Return the words of an error that may be quoted to everybody, or an empty text.
 
-    Text from outside never stands in a line for everybody, however often it comes. Of one's own tools a word does that
-    stands in the errors of enough principals: a name that a tool says to one person is not told to others.
+    Text of external tools is never quoted. Of internal tools, only words in the errors of enough principals are quoted,
+    so that a name that a tool says to one person is not told to others.
     """
     trusted = all(span.trust == "tool_internal" for one in chosen for span in one.spans)
     if not trusted or support.principals < QUOTED_PRINCIPALS:
@@ -329,7 +320,7 @@ def _quotable(chosen: Sequence[IndexedObservation], support: ClaimSupport) -> st
 
 
 def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
-    """The first spans of all of them; what is left over goes to their context."""
+    """Return the first spans of all observations, then their further spans, up to `MAX_EVIDENCE`."""
     first = [(one, 0) for one in chosen]
     rest = [(one, at) for one in chosen for at in range(1, len(one.spans))]
     found: dict[tuple[str, str, int, int], dict[str, Any]] = {}

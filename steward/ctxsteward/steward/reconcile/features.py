@@ -1,8 +1,8 @@
-"""What a wording says, taken apart: words, values, polarity.
+"""Comparable features of a wording: words, values, polarity.
 
-English gives stems, with synonyms as one; Chinese gives characters, words of wishing and function characters taken out.
-Typed values (`language.values`) compare by their norm, times of day on 24 hours. What people mean alike in words of
-their own is found by `ledger.meanings`.
+English words become stems, with one stem for synonyms; Chinese becomes characters, without words of wishing and
+function characters. Typed values (`language.values`) are normalized, times of day to 24 hours. `ledger.meanings` finds
+equal meanings in different words.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ def _stems(name: str) -> frozenset[str]:
 
 
 SAME: dict[str, str] = {stem(word): line[0] for line in _LISTS.classes("same") for word in line}
-"""A stem and the one that stands for its class."""
+"""Representative stems of synonyms, by stem."""
 MANNER = _stems("manner")
-"""Words of wishing and asking, which a claim does not turn on."""
+"""Words of wishing and asking, which do not distinguish claims."""
 COMMON = _stems("common")
-"""Words that two claims may well share by chance: sharing only these is sharing nothing."""
+"""Words that two claims may share by chance."""
 NEGATIVE = frozenset(_LISTS.words("negative"))
 ZH_SAME: dict[str, str] = {word: line[0] for line in _LISTS.classes("zh_same") for word in line}
 ZH_STOP = frozenset(
     "的了是在我你他她它们这那就都也还和与吧呢啊嘛吗呀把被给让到从向对很太能可个之其为成再会要有用时来请说里一律候收"
 )
-"""Characters that a claim does not turn on."""
+"""Characters that do not distinguish claims."""
 
 _TOKEN = re.compile(r"[a-z0-9][a-z0-9'_.:/@%+-]*[a-z0-9]|[a-z0-9]|[\u3400-\u9fff]")
 _CAPITAL = re.compile(r"\b[A-Z][a-zA-Z'-]+")
@@ -59,32 +59,37 @@ _COMMON = COMMON | frozenset(SAME.get(word, word) for word in COMMON)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimFeatures:
-    """A claim's text, taken apart."""
+    """Features of a claim's text."""
 
     tokens: tuple[str, ...]
-    """As written, lower case; a Chinese character is one."""
+    """Words as written in lower case; each Chinese character is a token."""
     content: frozenset[str]
-    """What it is about: stems, synonyms as one; Chinese characters; norms of values."""
+    """Stems (one for synonyms), Chinese characters and normalized values."""
     values: frozenset[str]
     negative: bool
 
 
 def claim_features(text: str) -> ClaimFeatures:
-    """Take a text apart."""
+    """Return the features of a text."""
     text = _spelled(text)
     reading = read_parts(text)
     low = text.lower()
     tokens = tuple(_TOKEN.findall(low))
     values = frozenset(_norm(value, low) for value in reading.values if _is_telling(value))
     codes = frozenset(value.norm for value in reading.values if not _is_telling(value))
-    content = _english(reading.subject, reading.names) | _chinese(_without(low, reading.values))
+    words = frozenset(_class(word) for word in reading.subject if word.isascii()) - MANNER
+    names = frozenset(_class(stem(name)) for name in reading.names)
+    rest = low
+    for value in reading.values:
+        rest = rest[: value.start] + " " * (value.stop - value.start) + rest[value.stop :]
+    content = words | names | _chinese(rest)
     return ClaimFeatures(
         tokens=tokens, content=content | values | codes, values=values, negative=is_negative(low, tokens)
     )
 
 
 def cause_features(text: str, about: str) -> ClaimFeatures:
-    """The words of an error's cause, to compare wordings by; words of `about` tell no causes apart."""
+    """Return the features of an error's cause; words of `about` (tool and parameter) do not distinguish causes."""
     names = frozenset(word.removesuffix("s") for word in re.findall("[a-z]+", about.casefold()))
     words = tuple(text.split())
     telling = (word for word in words if word not in STOP and word.removesuffix("s") not in names)
@@ -93,7 +98,7 @@ def cause_features(text: str, about: str) -> ClaimFeatures:
 
 
 def _spelled(text: str) -> str:
-    """One way of writing numbers, times and bounds."""
+    """Unify the spelling of numbers, times and bounds."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).replace("’", "'")
     is_ascii = text.isascii()
@@ -105,7 +110,7 @@ def _spelled(text: str) -> str:
 
 
 def is_negative(low: str, tokens: tuple[str, ...]) -> bool:
-    """Whether a text, in lower case, asks against something or denies it."""
+    """Whether a text in lower case forbids or denies something."""
     if not NEGATIVE.isdisjoint(tokens) or _OUT.search(low):
         return True
     if "n't" in low and any(token.endswith("n't") for token in tokens):
@@ -114,7 +119,7 @@ def is_negative(low: str, tokens: tuple[str, ...]) -> bool:
 
 
 def value_norm(value: str | float, unit: str | None) -> str:
-    """The form in which two values of a slot compare.
+    """Normalize the value of a slot for comparison.
 
     >>> value_norm(45, "days") == value_norm("45", "day"), value_norm("9 am", None) == value_norm("09:00", None)
     (True, True)
@@ -127,7 +132,7 @@ def value_norm(value: str | float, unit: str | None) -> str:
 
 
 def shares_telling_word(one: ClaimFeatures, other: ClaimFeatures) -> bool:
-    """Whether two wordings have a content word in common that is no common one; of Chinese, characters, a quarter."""
+    """Whether two wordings share a content word that is not common, or a quarter of their Chinese characters."""
     shared = (one.content & other.content) - _COMMON
     characters = {word for word in shared if len(word) == 1 and not word.isascii()}
     if shared - characters:
@@ -139,32 +144,21 @@ def _class(word: str) -> str:
     return SAME.get(word, word)
 
 
-def _english(subject: frozenset[str], names: frozenset[str]) -> frozenset[str]:
-    words = frozenset(_class(word) for word in subject if word.isascii())
-    return (words - MANNER) | frozenset(_class(stem(name)) for name in names)
-
-
 def _chinese(low: str) -> frozenset[str]:
-    """Characters, without those that a claim does not turn on; synonyms as one."""
+    """Return the Chinese characters that distinguish claims, with one form for synonyms."""
     if low.isascii():
         return frozenset()
     low = _ZH_MANNER.sub(" ", _ZH_SAME.sub(lambda match: ZH_SAME[match[0]], low))
     return frozenset("".join(_ZH_RUN.findall(low))) - ZH_STOP
 
 
-def _without(low: str, values: tuple[Value, ...]) -> str:
-    for value in values:
-        low = low[: value.start] + " " * (value.stop - value.start) + low[value.stop :]
-    return low
-
-
 def _is_telling(value: Value) -> bool:
-    """Whether two claims with different ones are two: names and words in capitals may just be left out."""
+    """Whether different values make different claims; names and words in capitals may simply be left out."""
     return value.kind not in ("name", "identifier") or any(map(str.isdigit, value.norm))
 
 
 def _norm(value: Value, low: str) -> str:
-    """A value's norm with its unit; times on 24 hours."""
+    """Return the normalized value with its unit, and times on 24 hours."""
     if value.kind != "time":
         return f"{value.norm} {value.unit}".strip()
     match = _TIME.fullmatch(value.norm)

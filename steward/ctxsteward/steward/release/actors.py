@@ -1,4 +1,4 @@
-"""Who may approve, reject and operate, from a configuration file; and the keys with which they sign.
+"""The configuration file of people who may approve, reject and operate, and the keys with which they sign.
 
     salt: 8f0c…                     # random hex, 16 bytes and more, made once
     actors:
@@ -7,15 +7,14 @@
     removed:
       eve: {key: 77b2…, by: ada, signature: 1d9f…}
 
-People who stand in the file before it has a reviewer need no signature. Later a reviewer signs who is added, removed,
-or given another key or role (`signed_person`), and the store takes over nobody else (`ctxsteward.store` `people`).
+People in the first version of the file need no signature. Later a reviewer signs every addition, removal and change of
+key or roles (`signed_person`), and the store accepts no other change (`ctxsteward.store` `people`).
 
-`key` is a public Ed25519 key in hex. A person with a token has the private key: it is derived from the token (scrypt,
-with the salt), so a token names its owner and signs, and what is written here and kept in the store can check a
-signature and make none. A key of one's own (`KeySigner`) serves as well. Reading costs nothing; a token costs one
-scrypt, 16 MB.
+`key` is a public Ed25519 key in hex. The private key is derived from a person's token (scrypt, with the salt), so a
+token both identifies its owner and signs. File and store hold public keys, which check signatures and cannot make any.
+A person may also use a key of their own (`KeySigner`). Deriving a key costs one scrypt, 16 MB.
 
-Raises `InputError` (file and line, key, what was found, what to do), `InputTooLarge`, `ActionRefused`.
+Raises `InputError` (file, line, key, what was found, what to do), `InputTooLarge`, `ActionRefused`.
 Source: RFC 8032 (Ed25519), RFC 7914 (scrypt).
 """
 
@@ -59,7 +58,7 @@ PublicKey = Annotated[StrictStr, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ActionRefused(InputError):
-    """Somebody may not do this; `reason` is a stable code."""
+    """The person may not do this; `reason` is a stable code."""
 
     def __init__(self, reason: Refusal, text: str) -> None:
         self.reason = reason
@@ -74,14 +73,14 @@ class Actor(BaseModel):
     roles: Annotated[tuple[Role, ...], Field(min_length=1)]
     key: PublicKey
     replaces: PublicKey | None = None
-    """The key that they had before."""
+    """The person's earlier key."""
     by: Who | None = None
-    """The reviewer who vouches for this."""
+    """The reviewer who signed this entry."""
     signature: StrictStr | None = None
 
 
 class RemovedActor(BaseModel):
-    """One person who is not there any more."""
+    """A person who was removed."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
@@ -91,7 +90,7 @@ class RemovedActor(BaseModel):
 
 
 class Actors(BaseModel):
-    """Everybody with a role."""
+    """All people with a role."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
@@ -138,19 +137,16 @@ class Actors(BaseModel):
         return actor
 
     def owner(self, signer: Signer, name: str | None = None) -> str:
-        """Name of the actor whose key the signer has, whatever their role; `name` is who they claim to be.
-
-        Raises `ActionRefused`.
-        """
+        """Return the name of the actor with the signer's key; raises `ActionRefused` if they claim another `name`."""
         claimed = None if name is None else self.named(name)
         found = next((who for who, actor in self.actors.items() if hmac.compare_digest(actor.key, signer.key)), None)
         if found is None or (claimed is not None and found != name):
             whose = f"actor {name!r}" if claimed else "any actor"
-            raise ActionRefused("wrong_token", f"the token is not that of {whose}; use your own, or have it configured")
+            raise ActionRefused("wrong_token", f"the token is not that of {whose}; use your own, or configure it")
         return found
 
     def whose(self, signer: Signer, role: Role, name: str | None = None) -> str:
-        """The owner of the signer's key, who must have this role."""
+        """Return the name of the actor with the signer's key, who must have this role."""
         found = self.owner(signer, name)
         if role not in self.actors[found].roles:
             raise ActionRefused("wrong_role", f"actor {found!r} is no {role}; a {role} must do this")
@@ -158,11 +154,11 @@ class Actors(BaseModel):
 
 
 NOBODY = Actors(salt="00" * 16, actors={})
-"""Nobody is configured: what needs a person waits."""
+"""No actors: requests that need a person wait."""
 
 
 class Signer(Protocol):
-    """Somebody's private key."""
+    """The private key of a person."""
 
     @property
     def key(self) -> str:
@@ -189,7 +185,7 @@ class KeySigner:
 
 
 def token_signer(token: str, salt: str) -> KeySigner:
-    """The key that a token stands for; raises `InputError` for one that could be guessed."""
+    """Derive the key of a token; raises `InputError` for a token that is short enough to guess."""
     if len(token) < MIN_TOKEN_CHARS:
         raise InputError(f"a token of {len(token)} characters; use a random one of at least {MIN_TOKEN_CHARS}")
     return KeySigner(hashlib.scrypt(token.encode(), salt=bytes.fromhex(salt), **_SCRYPT))
@@ -198,7 +194,7 @@ def token_signer(token: str, salt: str) -> KeySigner:
 def signed_person(
     salt: str, name: str, actor: Actor | None, before: Actor | None, by: str, signer: Signer
 ) -> PersonStatement:
-    """What a reviewer signs: that somebody is there with these roles and this key, or (None) not any more."""
+    """Sign, as a reviewer, that a person has these roles and this key, or (`actor` None) that they were removed."""
     roles, key = (actor.roles, actor.key) if actor else ((), None)
     replaces = before.key if before else None
     signature = signer.sign(statement_data(salt, name, roles, key, replaces))
@@ -206,7 +202,7 @@ def signed_person(
 
 
 def statements(actors: Actors) -> Iterator[PersonStatement]:
-    """What reviewers have signed in a file: people added or changed, then people removed."""
+    """Yield the signed statements of a file: first people added or changed, then people removed."""
     for name, actor in actors.actors.items():
         if actor.by is not None and actor.signature is not None:
             yield PersonStatement(

@@ -1,10 +1,11 @@
-"""Signed logs of what people decided, and the log of challengers: requests that wait, and verdicts on them.
+"""Signed logs of people's decisions, and the log of challengers: requests for approval, and verdicts on them.
 
-`SignedLog` is a chain whose links people have signed; the log of challengers (`Approvals`) and that of single records
-(`record_reviews.RecordReviews`) are its two kinds. A signature is over a purpose, the tenant, the profile and the
-fields that the kind of log names, so it serves nothing else.
+`SignedLog` is a chain whose verdicts are signed. It has two kinds: the log of challengers (`Approvals`) and the log of
+single records (`record_reviews.RecordReviews`). A signature covers a purpose, the tenant, the profile and the fields
+that the kind of log names, so it cannot be used elsewhere.
 
-`promotion` asks here and reads the answers; the command line gives them; `canary` notes here how a canary ended:
+`promotion` writes requests and reads verdicts, the command line writes verdicts, and `canary` writes how a canary
+ended:
 
     steward/<tenant>/<profile>/reviews/   chain of
       {"kind": "request", "request", "challenger", "parent", "author", "level", "people", "touched", "when", "expires",
@@ -13,13 +14,13 @@ fields that the kind of log names, so it serves nothing else.
        "signature"}
       {"kind": "canary", "version", "decision", "reasons", "when"}
 
-A challenger's address is an HMAC over the whole profile, the version it was made from, and its author; a verdict is
-signed over that address, so it serves no other challenger, parent or profile. How many people must agree: none where
-only facts and preferences change; one for any change of persona, policies, rails or surface, and for a record that is
-to speak in the operator's name; two for a BLOCK or a locked entry. The author never counts, nobody counts twice under
-look-alike names, and a person who is no reviewer in the configuration any more does not count.
+A challenger's address is an HMAC over the whole profile, its parent version and its author. A verdict is signed over
+that address, so it holds for no other challenger, parent or profile. The number of people who must agree is none if
+only meta records change; one for any change of persona, policies, rails or surface, and for a record that is to speak
+in the operator's name; two for a BLOCK or a locked entry. The author does not count, look-alike names count once, and a
+person who is no longer a reviewer in the configuration does not count.
 
-Times are ISO 8601. A request and a verdict lose their force at `expires`.
+Times are ISO 8601. Requests and verdicts expire at `expires`.
 Raises `ActionRefused`, and what `Chain` and `Vault` raise.
 Source: the state design (trust is raised by a signed approval of a person, and by nothing else); RFC 8032 (Ed25519).
 """
@@ -56,17 +57,17 @@ Body = dict[str, Any]
 
 
 class SignedLog:
-    """A chain of one profile in which people's verdicts are signed; a kind of log says what is signed, and where."""
+    """A chain of one profile with people's signed verdicts; subclasses name the signed fields and the folder."""
 
     purpose: bytes
-    """What a signature is for; part of what is signed."""
+    """Purpose of a signature; signed with the fields."""
     fields: tuple[str, ...]
-    """Names of the fields of a body that are signed."""
+    """Names of the signed fields of a body."""
     folder_name: str
     link_name: str
-    """Part of the id of a commit, so that two kinds of log never share one."""
+    """Part of a commit's id, so that two kinds of log never share one."""
     versions: tuple[int, ...] = (VERSION,)
-    """Of the bodies that it reads."""
+    """Versions of bodies that can be read."""
 
     def __init__(self, store: Store, profile: str, tenant: str = "default", *, actors: Actors = NOBODY) -> None:
         self.profile: str = profile
@@ -81,12 +82,12 @@ class SignedLog:
 
     @classmethod
     def of(cls, store: Store, settings: NightSettings) -> Self:
-        """The log of the profile in these settings, with their actors."""
+        """Open the log of the settings' profile with the settings' actors."""
         actors = NOBODY if settings.actors is None else Actors.load(settings.actors)
         return cls(store, settings.profile, settings.tenant, actors=actors)
 
     def links(self) -> Iterator[tuple[int, Body]]:
-        """What every link says, by its number; who is enrolled is read anew."""
+        """Yield number and body of every link; reads again who is enrolled."""
         self._enrolled = self._register.read()
         for link in self._chain.links():
             found = link.body.get("schema_version")
@@ -95,10 +96,10 @@ class SignedLog:
             yield link.number, link.body
 
     def enrol(self) -> PeopleRoll:
-        """Take over into the store what the file of actors says and may say; see `ctxsteward.store` `people`.
+        """Copy the valid changes of the actors' file into the store; see `ctxsteward.store` `people`.
 
-        Where nobody is enrolled yet, the people of the file are the first. After that only what an enrolled reviewer
-        has signed is taken over; the rest of the file has no effect.
+        If nobody is enrolled yet, the people of the file become the first. Later only changes that an enrolled reviewer
+        has signed are copied; the rest of the file has no effect.
         """
         enrolled = self._register.read()
         if not enrolled.is_founded:
@@ -116,7 +117,7 @@ class SignedLog:
         return enrolled
 
     def is_enrolled(self, name: str) -> bool:
-        """Whether the store knows the person with the key and roles that the file has; yes, where it knows nobody."""
+        """Whether the store has the person with the file's key and roles; True if the store has nobody yet."""
         enrolled = self._enrolled or self._register.read()
         actor = self.actors.actors.get(name)
         if actor is None or not enrolled.is_founded:
@@ -125,35 +126,35 @@ class SignedLog:
         return known is not None and known.key == actor.key and set(known.roles) >= set(actor.roles)
 
     def reviewer(self, by: str | Signer, who: str | None) -> tuple[str, Signer]:
-        """Name and signer of a reviewer, by a token or another signer; `who` is who they claim to be.
+        """Return name and signer of a reviewer, from a token or a signer; `who` is the name that they claim.
 
-        Nothing is written: what they say may still be refused. `append` enrols people together with what it commits.
+        Writes nothing, because the verdict may still be refused: `append` enrols people when it commits.
         """
         signer = token_signer(by, self.actors.salt) if isinstance(by, str) else by
         name = self.actors.whose(signer, "reviewer", who)
         self._enrolled = self._register.read()
         self._enrolled.take_over(statements(self.actors))
         if not self.is_enrolled(name):
-            text = f"{name!r} stands in the file of actors, and no reviewer of profile {self.profile} vouches for that"
+            text = f"{name!r} is in the file of actors, but no reviewer of profile {self.profile} has signed that"
             raise ActionRefused("not_enrolled", f"{text}; `steward actors --add {name} --role reviewer --as REVIEWER`")
         return name, signer
 
     def signed(self, body: Body, signer: Signer) -> Body:
-        """The body with its signature."""
+        """Return the body with its signature."""
         whole = {"schema_version": VERSION, **body}
         return {**whole, "signature": signer.sign(self._data(whole))}
 
     def is_by_reviewer(self, body: Body) -> bool:
-        """Whether somebody signed this who may still review."""
+        """Whether a current reviewer signed the body."""
         actor = self.actors.actors.get(body["who"])
         if actor is None or "reviewer" not in actor.roles or not self.is_enrolled(body["who"]):
             return False
         return is_signed(actor.key, body["signature"], self._data(body))
 
     def append(self, body: Body, same: Callable[[Body], bool] | None = None) -> int:
-        """Commit a link; its number, or that of a link that says the same (`same`; None: equal bytes) already.
+        """Commit a link and return its number, or the number of an equal link (`same`; None: equal bytes).
 
-        People are enrolled right before the link is committed (`enrol`), so that a refused call enrols nobody.
+        People are enrolled right before the commit (`enrol`), so that a refused call enrols nobody.
         """
         data = json.dumps(body, sort_keys=True).encode()
         commit_id = address_of(self._key, self.folder, self.link_name, data)
@@ -173,15 +174,15 @@ class SignedLog:
 
 
 EXPIRES_DAYS = 7.0
-"""Days that a request waits, and that an approval holds."""
+"""Days after which a request or an approval expires."""
 _ID_DIGITS = 16
 
 State = Literal["waiting", "approved", "rejected", "expired", "stale"]
-"""stale: another version has come into force since."""
+"""stale: another version came into force after the request."""
 
 
 def people_needed(drift: DriftReport) -> int:
-    """How many people must approve what this report describes."""
+    """Return how many people must approve the changes of a drift report."""
     if drift.level == "BLOCK" or drift.touches_locked:
         return 2
     return 1 if drift.touched or drift.approves else 0
@@ -189,7 +190,7 @@ def people_needed(drift: DriftReport) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """A verdict of one person, checked."""
+    """A checked verdict of one person."""
 
     who: str
     verdict: Verdict
@@ -197,14 +198,14 @@ class Approval:
     expires: str
     note: str
     challenger: str
-    """Its address."""
+    """Address of the challenger."""
     link: int
-    """Number in the chain of reviews."""
+    """Number of the verdict's link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
-    """A challenger that waits for people."""
+    """A request that people approve a challenger."""
 
     id: str
     challenger: str
@@ -212,19 +213,19 @@ class ApprovalRequest:
     author: str
     level: DriftLevel
     people: int
-    """How many must approve."""
+    """Number of people who must approve."""
     touched: tuple[str, ...]
     when: str
     expires: str
     state: State
     verdicts: tuple[Approval, ...]
-    """The verdicts that count."""
+    """Verdicts that count."""
     note: str = ""
-    """Why its author asks."""
+    """The author's reason."""
 
 
 def canary_of(store: Store, version: int, *, profile: str, tenant: str = "default") -> str | None:
-    """How the canary of a version ended; None: it did not, or it was none."""
+    """Return how the canary of a version ended; None if it is open or was no canary."""
     links = Approvals(store, profile, tenant).links()
     return next((b["decision"] for _, b in links if b["kind"] == "canary" and b["version"] == version), None)
 
@@ -242,7 +243,7 @@ class Approvals(SignedLog):
         self._shelf = MetaRecordVault(store.vault(tenant), self._key, profile)
 
     def address(self, challenger: ProfileDocument, parent: int, author: str) -> str:
-        """What a verdict on this challenger is signed over."""
+        """Return the address that verdicts on this challenger are signed over."""
         return challenger_address(self._key, self.folder, self.profile, challenger, parent=parent, author=author)
 
     # -- asking -------------------------------------------------------------------------------------------------
@@ -258,9 +259,9 @@ class Approvals(SignedLog):
         people: int | None = None,
         note: str = "",
     ) -> ApprovalRequest:
-        """Put a challenger before the reviewers; the same one again is the same request, until that has expired.
+        """Ask the reviewers to approve a challenger; an open request for the same challenger is returned.
 
-        `people`: how many must approve, where that is more than the report asks for. `note`: why, kept in plain.
+        `people` is a higher number of approvers than the report asks for; `note` is a reason, stored unencrypted.
         """
         address = self.address(challenger, parent, author)
         plain = challenger.model_dump(mode="json")
@@ -293,17 +294,17 @@ class Approvals(SignedLog):
         return self.find(address[:_ID_DIGITS], when=when, head=parent)
 
     def requests(self, *, when: str, head: int) -> tuple[ApprovalRequest, ...]:
-        """All requests, oldest first, as they stand at a time and under a version in force."""
+        """Return all requests, oldest first, with their state at a time and under a version in force."""
         links = list(self.links())
         newest = {body["challenger"]: body for _, body in links if body["kind"] == "request"}
         return tuple(self._request(body, links, when, head) for body in newest.values())
 
     def pending(self, *, when: str, head: int) -> tuple[ApprovalRequest, ...]:
-        """Requests that wait for a person still."""
+        """Return the requests that still wait for a person."""
         return tuple(asked for asked in self.requests(when=when, head=head) if asked.state == "waiting")
 
     def find(self, request: str, *, when: str, head: int) -> ApprovalRequest:
-        """One request, by its id or the first digits of it; raises `ActionRefused`."""
+        """Return one request by its id or the first digits of its id; raises `ActionRefused`."""
         found = [asked for asked in self.requests(when=when, head=head) if request and asked.id.startswith(request)]
         if len(found) != 1:
             what = f"{len(found)} requests begin with" if found else "there is no request"
@@ -311,14 +312,14 @@ class Approvals(SignedLog):
         return found[0]
 
     def challenger(self, request: ApprovalRequest) -> ProfileDocument:
-        """The profile that a request is about; raises `Erased` where a record of it was forgotten since."""
+        """Return the challenger of a request; raises `Erased` if one of its records was forgotten."""
         body = next(b for _, b in self.links() if b["kind"] == "request" and b["challenger"] == request.challenger)
         records = [self._shelf.record(RecordRef(kept["blob"], kept["key"])) for kept in body["meta"]]
         if None in records:
             raise Erased(f"a record of request {request.id}", who="", when="", why="stage it anew")
         challenger = ProfileDocument.model_validate(body["profile"] | {"meta": records})
         if self.address(challenger, request.parent, request.author) != request.challenger:
-            raise ActionRefused("changed", f"request {request.id} is not what was asked for; stage it anew")
+            raise ActionRefused("changed", f"request {request.id} has changed since people were asked; stage it anew")
         return challenger
 
     # -- answering ----------------------------------------------------------------------------------------------
@@ -335,10 +336,9 @@ class Approvals(SignedLog):
         challenger: str | None = None,
         note: str = "",
     ) -> Approval:
-        """Approve or reject a request, by a token or another signer; `who` is who they claim to be.
+        """Approve or reject a request, with a token or a signer; `who` is the name that the person claims.
 
-        `challenger`: the address that was shown to them, where it is known; another one is refused. Raises
-        `ActionRefused`.
+        `challenger` is the address that the person saw; a request for another one is refused. Raises `ActionRefused`.
         """
         name, signer = self.reviewer(by, who)
         asked = self.find(request, when=when, head=head)
@@ -375,11 +375,11 @@ class Approvals(SignedLog):
             raise ActionRefused("same_person", f"{name!r} has approved this already; somebody else must, too")
 
     def valid(self, challenger: str, *, author: str, when: str) -> tuple[Approval, ...]:
-        """Verdicts on a challenger that count at this time: signed, of reviewers of now, the newest of each person."""
+        """Return the verdicts that count at this time: signed by current reviewers, the newest of each person."""
         return self._valid(list(self.links()), challenger, author, when)
 
     def settle_canary(self, version: int, decision: str, reasons: Sequence[str], *, when: str) -> None:
-        """Write down how a canary ended; the first settlement of a version stays."""
+        """Write how a canary ended; the first settlement of a version stays."""
         fields = {"version": version, "decision": decision, "reasons": list(reasons), "when": when}
         body = {"schema_version": VERSION, "kind": "canary", **fields}
         self.append(body, lambda stands: stands["kind"] == "canary" and stands["version"] == version)
@@ -435,7 +435,7 @@ def _approval(number: int, body: Body) -> Approval:
 
 
 def _has_expired(expires: str, now: datetime) -> bool:
-    """Whether a request or a verdict has lost its force; one whose time cannot be read has."""
+    """Whether a request or a verdict has expired; an unreadable time counts as expired."""
     try:
         return now >= _moment(expires)
     except InputError:
@@ -446,7 +446,7 @@ def _moment(when: str) -> datetime:
     try:
         moment = datetime.fromisoformat(when)
     except ValueError:
-        raise InputError(f"review: {when[:40]!r} is no ISO 8601 time; pass one") from None
+        raise InputError(f"review: {when[:40]!r} is not an ISO 8601 time; pass one") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

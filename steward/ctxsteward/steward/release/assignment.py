@@ -1,16 +1,16 @@
-"""Which version of a profile a new session gets, while a canary runs.
+"""Choose the version of a profile for a new session while a canary runs.
 
     session = store.session("s-42", profile=profile_for(store, "support", "s-42"))
 
-A chat service calls `profile_for` when it opens a session. A session is assigned by a hash of its id under the tenant's
-key: the same session always to the same version, in every process, and a session that was in stays in when the share
-grows. It keeps the profile it was created with, so a later decision about the canary, or a rollback, moves no session
-that is open: `keeping` says which those are, and `move` moves them. Without a canary this is `ProfileVersions.newest`.
+A chat service calls `profile_for` when it opens a session. A hash of the session's id under the tenant's key assigns
+the version, so every process chooses the same one, and a session of the challenger stays with it when the share grows.
+A session keeps the profile it was created with, so a later decision or rollback moves no open session: `keeping` finds
+such sessions, and `move` moves them. Without a canary the newest version is chosen (`ProfileVersions.newest`).
 
-What stands beside a version that began as a canary: ``{"share": 0.1, "champion": 6}``; how it ended stands in the chain
-of reviews (`approvals`). Costs what reading the head costs; while a canary runs, the links of that chain as well.
+A version that began as a canary has ``{"share": 0.1, "champion": 6}`` beside it; the chain of reviews (`approvals`) has
+how it ended. Reads the head and, while a canary runs, the links of that chain.
 
-Raises `ReferenceNotFound` where no version was committed, `StoreError`.
+Raises `ReferenceNotFound` if no version was committed, `StoreError`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ctxsteward.store.profiles.versions import ProfileVersions, Version
 from .approvals import canary_of
 
 MAX_LOOKED_AT = 5_000
-"""Sessions that are asked which version they keep."""
+"""Sessions that `keeping` looks at, at most."""
 
 
 class PinnedSession(NamedTuple):
@@ -44,21 +44,21 @@ class PinnedSession(NamedTuple):
 
 
 class PinnedSessions(NamedTuple):
-    """Open sessions that keep one of certain versions."""
+    """Open sessions that keep certain versions."""
 
     sessions: tuple[PinnedSession, ...]
     unknown: int
-    """Sessions that could not be read, or were too many to look at."""
+    """Number of sessions that could not be read, or exceeded `MAX_LOOKED_AT`."""
 
 
 def profile_for(store: Store, profile: str, session: str, *, tenant: str = "default") -> Profile:
-    """The profile that a new session is to be opened with."""
+    """Return the profile for a new session."""
     versions = store.profiles(profile, tenant=tenant)
     return versions.at(_number(store, versions, session)).profile
 
 
 def version_for(store: Store, profile: str, session: str, *, tenant: str = "default") -> int:
-    """Number of the version that a new session gets: the newest, or the champion while that is a canary of others."""
+    """Return the version for a new session: the newest, or the champion if the newest is a canary of other sessions."""
     return _number(store, store.profiles(profile, tenant=tenant), session)
 
 
@@ -73,23 +73,23 @@ def _number(store: Store, versions: ProfileVersions, session: str) -> int:
 
 
 def is_challenger(session: str, key: AddressKey, *, profile: str, version: int, share: float) -> bool:
-    """Whether this session is one of the challenger's."""
+    """Whether a session gets the challenger."""
     data = f"{profile}\x00{version}\x00{session}".encode()
     drawn = int.from_bytes(hmac.digest(key, b"ctxsteward canary 1\x00" + data, "sha256")[:8], "big")
     return drawn < share * 2**64
 
 
 def started(share: float, champion: int) -> dict[str, Any]:
-    """What stands beside a version that begins as a canary (`promote(..., canary=…)`)."""
+    """Return the description of a new canary, stored beside its version (`promote(..., canary=…)`)."""
     if not 0 < share <= 1:
-        raise InputError(f"canary share {share}; give a part of the sessions, over 0 and up to 1")
+        raise InputError(f"canary share {share}; give a share of the sessions, over 0 and up to 1")
     return {"share": share, "champion": champion}
 
 
 def canary_begun(version: Version) -> Mapping[str, Any] | None:
-    """The canary that a version began as, as `started` gave it; None: it began as none.
+    """Return the canary that a version began as (`started`), or None.
 
-    Raises `Damaged` where what stands there cannot be read: which sessions are to get the version is not known then.
+    Raises `Damaged` if it cannot be read, because then the sessions of the version are unknown.
     """
     promotion = readable_promotion(version.link.body.get("promotion")) or {}
     if not {"canary", "promotion"}.isdisjoint(promotion.get(UNREADABLE, ())):
@@ -100,7 +100,7 @@ def canary_begun(version: Version) -> Mapping[str, Any] | None:
 
 
 def running(store: Store, head: Version, *, profile: str, tenant: str = "default") -> Mapping[str, Any] | None:
-    """The canary that this version is, while it is open; None: it is none, or it has ended."""
+    """Return the open canary of this version, or None."""
     canary = canary_begun(head)
     return canary if canary and canary_of(store, head.number, profile=profile, tenant=tenant) is None else None
 
@@ -108,7 +108,7 @@ def running(store: Store, head: Version, *, profile: str, tenant: str = "default
 def keeping(
     store: Store, profile: str, versions: Collection[int], *, tenant: str = "default", now_seconds: float
 ) -> PinnedSessions:
-    """Which open sessions keep one of these versions; a session is over when nobody has spoken in it for six hours.
+    """Find open sessions that keep one of these versions; a session ends six hours after its last message.
 
     Reads every session of the tenant, from its newest compaction on.
     """
@@ -128,7 +128,7 @@ def keeping(
 def move(
     store: Store, profile: str, sessions: Collection[PinnedSession], *, tenant: str = "default"
 ) -> tuple[PinnedSession, ...]:
-    """Move open sessions to the version in force; gives those that could not be moved."""
+    """Move open sessions to the version in force; return those that could not be moved."""
     head = store.profiles(profile, tenant=tenant).newest().profile
     left = []
     for pinned in sessions:
@@ -140,7 +140,7 @@ def move(
 
 
 def _pinned(store: Store, tenant: str, session: str, profile: str, now_seconds: float) -> int:
-    """The version of this profile that a session keeps; 0: none of it, or the session is over."""
+    """Return the version of this profile that a session keeps; 0 if it has none, or has ended."""
     from ..ingest.sources import SETTLED_SECONDS
 
     found = store.at(tenant, session)

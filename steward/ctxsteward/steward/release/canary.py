@@ -1,21 +1,21 @@
-"""The canary: a new version for some of the sessions, until what they show says keep it, wait, or go back.
+"""The canary: give a new version to some sessions, then keep it, extend the trial, or roll it back.
 
 `Decisions.canary` runs it at the end of a night: `arms_of` counts, `decide` judges, `settle` acts. Which session
 gets which version is decided in `assignment`.
 
 **Deciding** is pure:
 
-    rollback   a signal is worse at the level, or a replayed guard fell
-    extend     too few principals yet, or a signal looks worse and could still be chance
-    keep       else; and after `max_nights`, when nothing was proved
+    rollback   a signal is significantly worse, or a replayed guard fell
+    extend     too few principals so far, or a signal looks worse but could be chance
+    keep       otherwise; and after `max_nights` without proof
 
-Signals of both arms are compared one-sided; the level is shared out over them (Bonferroni), so that `LEVEL` bounds the
+Signals of both arms are compared one-sided, each at its share of `LEVEL` (Bonferroni), so that `LEVEL` bounds the
 chance of a false rollback.
 
-**Counting.** `arms_of` counts principals, each once in an arm, however many sessions and turns they had: nobody can
-roll a version back, or keep it, by talking more. Who corrected the assistant in any turn corrected it; who saw it
-follow most of the records that came up saw it obey. A session of nobody known counts as a principal. A session counts
-by its newest reading, under the version it was under then; a forgotten one does not count.
+**Counting.** `arms_of` counts each principal once in an arm, however many sessions and turns they had, so that nobody
+can decide about a version by talking more. A principal who corrected the assistant in any turn counts as a correction;
+one with whom the assistant complied with most fired records counts as obeyed. A session of an unknown user counts as a
+principal. A session counts by its newest reading, for its version at that time; a forgotten session does not count.
 
 Raises `StoreError`, and what `ProfileVersions.rollback` raises.
 Source: Fisher 1935 (exact test on 2 x 2 tables); the layered-envelope design (signals).
@@ -46,26 +46,26 @@ Kind = Literal["keep", "extend", "rollback"]
 LEVEL = 0.05
 """Chance of rolling back a challenger that is no worse."""
 TOLERANCE = 0.05
-"""A rate that is worse by more than this, and not by proof, is looked at longer."""
+"""A rate that is worse by more than this, without proof, extends the canary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryArm:
-    """What the sessions of one version showed."""
+    """Principals by what happened in their sessions with one version; a session of an unknown user counts as one."""
 
     sessions: int = 0
-    """Principals; a session of nobody known counts as one. So are all that follow."""
+    """All principals."""
     turns: int = 0
     """Principals who said anything."""
     corrections: int = 0
-    """Of those: who corrected the assistant."""
+    """Principals who said something and corrected the assistant."""
     fired: int = 0
-    """Principals with whom a shown record's trigger came up."""
+    """Principals with whom the trigger of a shown record came up."""
     obeyed: int = 0
-    """Of those: with whom the assistant complied most times."""
+    """Principals with whom the assistant complied with most fired records."""
 
     def bad(self) -> tuple[tuple[int, int], ...]:
-        """For each of `SIGNALS`: how many speak against the version, and of how many. Raises `InputError`."""
+        """Return, for each of `SIGNALS`, principals against the version and all principals; raises `InputError`."""
         for part, whole in (("corrections", "turns"), ("obeyed", "fired")):
             count, of = getattr(self, part), getattr(self, whole)
             if not 0 <= count <= of:
@@ -75,7 +75,7 @@ class CanaryArm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryDecision:
-    """How the canary goes on."""
+    """The decision about a canary, with its reasons."""
 
     kind: Kind
     reasons: tuple[str, ...]
@@ -89,7 +89,7 @@ def decide(
     failed_guards: Sequence[str] = (),
     limits: CanaryLimits | None = None,
 ) -> CanaryDecision:
-    """Keep, extend or roll back, after this many nights."""
+    """Decide after this many nights whether to keep, extend or roll back the challenger."""
     limits = limits or CanaryLimits()
     worse, unclear = [f"guard {name} fell" for name in failed_guards], list[str]()
     for signal, (bad, of), (bad_new, of_new) in zip(SIGNALS, champion.bad(), challenger.bad(), strict=True):
@@ -125,9 +125,10 @@ def settle(
     tenant: str = "default",
     epoch: int | None = None,
 ) -> Version | None:
-    """Act on a decision about the canary that `version` is: note how it ended, and roll back where it says so.
+    """Carry out a decision about the canary `version`: write how it ended, and roll back if so decided.
 
-    Gives the version that came into force; None where nothing changed. Repeated after a kill it does what was left.
+    Returns the version that came into force, or None if nothing changed. A call repeated after a kill completes the
+    first one.
     """
     versions = store.profiles(profile, tenant=tenant)
     canary = canary_begun(versions.at(version))
@@ -144,7 +145,7 @@ def settle(
 
 
 def chance(bad: int, all_: int, bad_new: int, all_new: int) -> float:
-    """Fisher's exact test, one-sided: how likely so many bad ones, or more, fall to the new arm by chance.
+    """Return the one-sided p-value of Fisher's exact test that the new arm has so many bad principals or more.
 
     >>> round(chance(1, 100, 9, 100), 4), chance(0, 0, 5, 10)
     (0.0092, 1.0)
@@ -168,7 +169,7 @@ def _log_choose(n: int, k: int) -> float:
 def arms_of(
     store: Store, settings: NightSettings, nights: Iterable[Night], versions: tuple[int, int]
 ) -> tuple[CanaryArm, CanaryArm]:
-    """What the sessions that these nights have read showed of `versions`: of the champion, then of the challenger."""
+    """Count the sessions that these nights read, for champion and challenger (`versions`)."""
     batches = BatchRecords(store, settings.tenant, settings.profile, extractor="")
     read = [batches.read(address).uses for address in sorted({one for night in nights for one in night.batches})]
     forgotten = frozenset(store.vault(settings.tenant).erased())
@@ -178,7 +179,7 @@ def arms_of(
 
 
 def arm_of(uses: Sequence[SessionUse], version: int) -> CanaryArm:
-    """What sessions, each by one reading, showed of a version; each principal counts once."""
+    """Count the sessions of one version; `uses` has one reading of each session, and each principal counts once."""
     shown: dict[str, Counter[str]] = {}
     for use in uses:
         if use.version == version:

@@ -1,7 +1,7 @@
-"""CHANGELOG.md of a profile, generated from its chain, in sentences: who committed what, when and why; stable bytes.
+"""Generate a profile's CHANGELOG.md from its chain: who committed what, when and why, in sentences; stable bytes.
 
-Entries of persona, policies, rails and surface are quoted, because they are the operator's own text. Meta records go by
-the first digits of their address: the page holds nothing that users said. Newest first.
+Entries of persona, policies, rails and surface are quoted, because they are the operator's own text. Meta records are
+named by the first digits of their address, so that the page holds no words of users. Newest first.
 
 Raises what `ProfileVersions.told` raises. Source: keepachangelog.com (order and headings).
 """
@@ -22,7 +22,7 @@ _SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|"})
 
 
 def changelog_text(versions: ProfileVersions) -> str:
-    """The whole page, ending in a newline."""
+    """Return the whole page, ending in a newline."""
     told = list(versions.told())
     head = [f"# Changelog of profile {markdown_text(versions.name)}", ""]
     body = [line for each in reversed(told) for line in entry_lines(each, _texts(versions, each))]
@@ -30,14 +30,14 @@ def changelog_text(versions: ProfileVersions) -> str:
 
 
 def _texts(versions: ProfileVersions, entry: ChangelogEntry) -> list[dict[str, str]]:
-    """What entries said before and after a version, by ``block.key``; nothing where none was changed."""
+    """Return the texts of entries before and after a version, by ``block.key``; empty if no entry changed."""
     numbers = (entry.parent, entry.version) if any(change.key for change in entry.changes) else ()
     read = (versions.at(number).profile for number in numbers if number)
     return [{f"{block}.{line.id}": line.text for block in BLOCKS for line in getattr(one, block)} for one in read]
 
 
 def entry_lines(entry: ChangelogEntry, texts: Sequence[Mapping[str, str]] = ()) -> Iterator[str]:
-    """The lines of one version: who and why, what changed, who agreed, and where each of it can be looked up."""
+    """Yield the lines of one version: author and reason, changes, approvers, and addresses to look up."""
     promotion = entry.promotion
     yield f"## Version {entry.version} ({markdown_text(entry.when)})"
     yield ""
@@ -59,7 +59,12 @@ def entry_lines(entry: ChangelogEntry, texts: Sequence[Mapping[str, str]] = ()) 
         yield "- Nothing was changed."
     yield ""
     agreement = f"{_agreement(promotion)} " if promotion is not None else ""
-    evidence = [*_evidence(promotion or {}), f"commit {_short(entry.commit_id)}", f"writer epoch {entry.epoch}"]
+    reports = [
+        f"{what} {_short(promotion[name]['blob'])}"
+        for name, what in (("drift", "drift report"), ("gate", "gate report"), ("patch", "patch"))
+        if promotion is not None and name in promotion
+    ]
+    evidence = [*reports, f"commit {_short(entry.commit_id)}", f"writer epoch {entry.epoch}"]
     yield f"{agreement}To look up: {', '.join(evidence)}."
     yield ""
 
@@ -69,7 +74,7 @@ def _was(kind: str, count: int = 1) -> str:
 
 
 def _agreement(promotion: Mapping[str, Any]) -> str:
-    """How far it is from the version before, and who agreed."""
+    """Say how far a version drifted from the one before it, and who approved it."""
     people = [f"{markdown_text(who)} ({markdown_text(when)})" for who, when in named_approvers(promotion)]
     agreed = f"it was approved by {', '.join(people)}" if people else "nobody had to approve it"
     canary = f", and {promotion['canary']['share']:.0%} of sessions had it first" if "canary" in promotion else ""
@@ -79,7 +84,7 @@ def _agreement(promotion: Mapping[str, Any]) -> str:
 
 
 def named_approvers(promotion: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Who approved a version and when, as it says itself; `ProfileVersions.approval_checks` says whether that is so.
+    """Return who approved a version and when, unchecked (`ProfileVersions.approval_checks` checks it).
 
     >>> named_approvers({"approvals": [{"who": "ada", "when": "2026-11-22", "link": 2}, "bo"]})
     [('ada', '2026-11-22'), ('(unreadable)', '')]
@@ -94,14 +99,8 @@ def named_approvers(promotion: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _evidence(promotion: Mapping[str, Any]) -> Iterator[str]:
-    for name, what in (("drift", "drift report"), ("gate", "gate report"), ("patch", "patch")):
-        if name in promotion:
-            yield f"{what} {_short(promotion[name]['blob'])}"
-
-
 def _at(change: Change) -> str:
-    """Addresses of what stood there and what stands there."""
+    """Return the addresses of the content before and after a change."""
     return " → ".join(_short(each) for each in dict.fromkeys((change.before, change.after)) if each)
 
 
@@ -110,5 +109,5 @@ def _short(address: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Text with the marks of Markdown escaped."""
+    """Escape the special characters of Markdown."""
     return text.translate(_SPECIAL)

@@ -1,7 +1,7 @@
-"""The decisions of a night as its steps: admission, the slice, the challenger and its checks, promotion, canary.
+"""The decisions of a night: admission, the slice, the challenger and its checks, promotion, canary.
 
-These adapters stand between the order of a night (`night.run`) and what decides: ledger, slice, drift, gate,
-promotion. Decisions depend on the ledger, the night's date and what is in force, never on the clock.
+`Decisions` implements the port `night.run.NightDecisions` with ledger, slice, drift, gate and promotion. Decisions
+depend on the ledger, the night's date and the version in force, never on the clock.
 
 Source: the state design (committing governed state).
 """
@@ -35,7 +35,7 @@ from ..settings import NightSettings
 from .approvals import Approvals
 from .assignment import keeping, running, started
 from .canary import arms_of, decide, settle
-from .promotion import Promotion, assess, promote
+from .promotion import assess, promote
 from .record_reviews import judgement_of
 from .slice import MetaSliceBuilder
 
@@ -43,7 +43,7 @@ Records = tuple[MetaRecommendation, ...]
 
 
 def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
-    """Records that were active after the last night: how far they foresaw what is read now is counted."""
+    """Return the records that were active after the last night."""
     newest = NightChain(store, settings.tenant, settings.profile).head()
     if newest is None:
         return ()
@@ -51,12 +51,12 @@ def in_force(settings: NightSettings, store: Store, ledger: Ledger) -> Records:
 
 
 class Decisions:
-    """One profile's decisions, as steps of a night: each is given what the steps before it have found."""
+    """The decisions about one profile, as steps of a night; each step receives the results of the steps before it."""
 
     def __init__(self, settings: NightSettings, store: Store, ledger: Ledger) -> None:
         self._settings, self._store, self._ledger = settings, store, ledger
         self._slicing = MetaSliceBuilder(settings, store, ledger)
-        with_suites(settings.gate, configured(settings.gate))  # wrong settings are refused before anything is read
+        with_suites(settings.gate, configured(settings.gate))  # refuses wrong settings before anything is read
         self._approvals = Approvals.of(store, settings)
         self._nights = NightChain(store, settings.tenant, settings.profile)
         self._versions = store.profiles(settings.profile, tenant=settings.tenant)
@@ -64,36 +64,40 @@ class Decisions:
         self._vault = store.vault(settings.tenant)
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
-        """Records as the gates see them on this date: those that are active, and what all of them come to."""
+        """Judge all records on this date."""
         return self._ledger.judged(judgement_of(self._store, self._settings, self._ledger, moment_of(date), run))
 
     def fit(self, admitted: AdmittedRecords, writing: CommitContext) -> FittedSlice:
-        """Choose shared records for the meta slice within its tokens; entries by people are kept and counted first."""
+        """Choose shared records for the meta slice within its tokens; records by people are kept and counted first."""
         base, document = self._base(writing)
-        asked, before = self._asked(writing.when, base), document.meta
-        fitted = self._slicing.fitted(admitted.active, admitted.reviews, before, base, admitted.now)
-        return tuple(_as_asked(fitted, asked))
-
-    def _asked(self, when: str, base: int) -> Mapping[str, MetaRecord]:
-        """Records as people are asked about them, by id."""
         asked: dict[str, MetaRecord] = {}
-        for request in self._approvals.requests(when=when, head=base):
+        for request in self._approvals.requests(when=writing.when, head=base):
             if request.state in ("waiting", "approved"):
                 with suppress(Erased, InputError):
                     asked |= {record.id: record for record in self._approvals.challenger(request).meta}
-        return asked
+        fitted = self._slicing.fitted(admitted.active, admitted.reviews, document.meta, base, admitted.now)
+        # A record in an open request keeps the time that it has there, so that the same change is one request.
+        known = (asked.get(record.id, record) for record in fitted)
+        return tuple(
+            old if old == record.model_copy(update={"ts": old.ts}) else record
+            for old, record in zip(known, fitted, strict=True)
+        )
 
     def keeps_out(self, id: str) -> bool:
-        """Whether a rollback kept this record out of what was fitted last."""
+        """Whether a rollback kept this record out of the slice that was fitted last."""
         return id in self._slicing.left_out
 
     def decide(
         self, admitted: AdmittedRecords, fitted: FittedSlice, writing: CommitContext, tell: Tell = lambda boundary: None
     ) -> NightReport:
-        """Stage the slice, check it and commit it, or say what is in the way."""
+        """Stage the slice, check it and commit it, or say what blocks it."""
         challenger = self._challenger(fitted, writing)
         tell("staged")
-        drift = self._drift(challenger, writing) if challenger else None
+        drift = None
+        if challenger is not None:
+            base = writing.base(self._versions.head())
+            limits = self._settings.drift
+            drift = assess(self._versions, challenger, parent=base, when=writing.when, limits=limits)
         tell("drift")
         gate = self._gate(challenger, drift, admitted) if challenger and drift else None
         tell("gate")
@@ -109,7 +113,7 @@ class Decisions:
         return report.model_copy(update=checks)
 
     def _challenger(self, fitted: FittedSlice, writing: CommitContext) -> ProfileDocument | None:
-        """The version in force with this slice; None where it says that already."""
+        """Return the version in force with this slice, or None if it has the slice already."""
         _, before = self._base(writing)
         if before.meta == fitted:
             return None
@@ -117,17 +121,12 @@ class Decisions:
         return ProfileDocument(name=before.name, meta=fitted, **fields)
 
     def _base(self, writing: CommitContext) -> tuple[int, ProfileDocument]:
-        """The version that this run starts from, and what it says."""
+        """Return number and document of the version that this run starts from."""
         base = writing.base(self._versions.head())
         return base, self._versions.at(base).profile if base else ProfileDocument(name=self._settings.profile)
 
-    def _drift(self, challenger: ProfileDocument, writing: CommitContext) -> DriftReport:
-        """Compare the challenger with the version in force; a BLOCK stops it."""
-        base, limits = writing.base(self._versions.head()), self._settings.drift
-        return assess(self._versions, challenger, parent=base, when=writing.when, limits=limits)
-
     def _gate(self, challenger: ProfileDocument, drift: DriftReport, admitted: AdmittedRecords) -> GateReport:
-        """Champion and challenger on the same frozen cases."""
+        """Replay the same frozen cases with champion and challenger."""
         base = drift.champion or 0
         champion = self._versions.at(base).profile if base else None
         return self._frozen(frozenset(drift.touched), admitted)(champion, challenger)
@@ -137,7 +136,7 @@ class Decisions:
         return with_suites(self._settings.gate, replace(found, reviewed=reviewed))
 
     def _held(self, active: Iterable[MetaRecommendation]) -> Iterator[HeldOutRequest]:
-        """Evals that failed on enough people: what they asked for, an active record should have anticipated."""
+        """Yield the requests of evals that failed on enough people, which active records should anticipate."""
         for record in active:
             if record.kind == "eval_failure":
                 name = address_of(self._key, self._settings.profile, "held", record.id.encode())
@@ -153,13 +152,13 @@ class Decisions:
         fitted: FittedSlice,
         writing: CommitContext,
     ) -> NightReport:
-        """Commit the challenger, or say what is in the way; judged by the reports of drift and gate."""
+        """Commit the challenger, or say what blocks it."""
         left_out = tuple(self._why_left_out(admitted))
         if challenger is None or drift is None or gate is None:
             return self._promoted("unchanged", self._versions.head(), admitted, fitted, left_out)
         settings, head, base = self._settings, self._versions.head(), drift.champion or 0
         if head is not None and head.number == base and self._running(head):
-            why = f"version {head.number} is a canary still; the challenger is staged anew when that has ended"
+            why = f"version {head.number} is still a canary; the next night after its end stages the challenger again"
             return self._promoted("unchanged", head, admitted, fitted, (why,))
         share = settings.canary_share if base else None
         canary = started(share, base) if share else None
@@ -185,12 +184,16 @@ class Decisions:
             *left_out,
             *([landed.why] if landed.why else ()),
         )
-        outcome = "canary" if canary and landed.kind == "committed" else _outcome(landed)
+        outcome: Outcome = "unchanged"
+        if landed.kind == "committed":
+            outcome = "canary" if canary else "promoted"
+        elif landed.kind == "blocked":
+            outcome = "rejected" if landed.obstacle in ("gate_failed", "rejected") else "held"
         waiting = int(landed.request is not None)
         return self._promoted(outcome, landed.version, admitted, fitted, changes, waiting=waiting)
 
     def canary(self, admitted: AdmittedRecords, writing: CommitContext) -> CheckVerdict | None:
-        """Judge the canary that was under way when the night began, by what sessions have shown since it began."""
+        """Judge the canary that was open when the night began, by its sessions so far."""
         head = self._versions.head()
         canary = self._running(head) if head else None
         if head is None or canary is None:
@@ -221,7 +224,7 @@ class Decisions:
         return CheckVerdict(level=level, ok=found.kind != "rollback", why=(*found.reasons, *left))
 
     def _not_reached(self, version: int, when: str) -> Iterator[str]:
-        """A line about open sessions that keep a version that was rolled back."""
+        """Report open sessions that keep a version that was rolled back."""
         now_seconds, settings = datetime.fromisoformat(when).timestamp(), self._settings
         kept = keeping(self._store, settings.profile, (version,), tenant=settings.tenant, now_seconds=now_seconds)
         if kept.sessions:
@@ -231,13 +234,13 @@ class Decisions:
         return running(self._store, head, profile=self._settings.profile, tenant=self._settings.tenant)
 
     def _fallen(self, champion: int, head: Version, admitted: AdmittedRecords) -> tuple[str, ...]:
-        """Guards that have fallen since: of tonight's suite, replayed with both versions."""
+        """Replay tonight's suite with both versions, and return the guards that fell."""
         promotion = next(iter(self._versions.told(head.number))).promotion or {}
         gate = self._frozen(frozenset(promotion.get("touched", ())), admitted)
         return gate(self._versions.at(champion).profile, head.profile).failed
 
     def _why_left_out(self, admitted: AdmittedRecords) -> Iterator[str]:
-        """Records that could stand in the slice and do not, for the report."""
+        """Yield lines of the report about records that a rollback or a rule keeps out of the slice."""
         yield from self._slicing.why_left_out()
         if aside := admitted.statuses.get("quarantined", 0):
             what = "record contradicts a rule and is" if aside == 1 else "records contradict a rule and are"
@@ -267,7 +270,7 @@ class Decisions:
     def _supports(
         self, head: Version | None, admitted: AdmittedRecords, fitted: FittedSlice
     ) -> Iterator[Mapping[str, str]]:
-        """Keep who stands behind what is in force, and behind what may come into force."""
+        """Store the supports of the records in force, and of those in the challenger."""
         known = {record.id: record for record in admitted.active}
         for record in dict.fromkeys((*(head.profile.meta if head else ()), *fitted)):
             support = self._ledger.support(known[record.id], self._settings.admission) if record.id in known else None
@@ -276,28 +279,15 @@ class Decisions:
                     yield keep_support(self._vault, self._settings.profile, record, support)._asdict()
 
     def _final(self, head: Version | None) -> str:
-        """Address of the text in force, without dates of admission and version numbers."""
+        """Return the address of the text in force, without dates of admission and version numbers."""
         profile = head.profile if head else ProfileDocument(name=self._settings.profile)
         plain = profile.model_dump(mode="json", exclude={"version"})
         plain["meta"] = [{**record, "ts": None} for record in plain["meta"]]
         return address_of(self._key, self._settings.tenant, "text", canonical(plain))
 
 
-def _as_asked(fitted: FittedSlice, asked: Mapping[str, MetaRecord]) -> Iterator[MetaRecord]:
-    """Records that people are asked about keep the time at which they were: the same change is one request."""
-    for record in fitted:
-        known = asked.get(record.id, record)
-        yield known if known == record.model_copy(update={"ts": known.ts}) else record
-
-
-def _outcome(landed: Promotion) -> Outcome:
-    if landed.kind == "blocked":
-        return "rejected" if landed.obstacle in ("gate_failed", "rejected") else "held"
-    return "promoted" if landed.kind == "committed" else "unchanged"
-
-
 def _changes(before: ProfileDocument, after: ProfileDocument) -> Iterator[str]:
-    """What a challenger changes, a line each, for the report: the slice's records by their words."""
+    """Yield a line of the report for each record that a challenger adds, changes or removes."""
     old, new = ({record.id: record for record in document.meta} for document in (before, after))
     for record in before.meta:
         if record.id not in new:

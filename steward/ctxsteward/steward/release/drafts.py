@@ -1,20 +1,20 @@
 """Changes of persona, policies, rails and surface that nights draft, for a person to accept, edit or reject.
 
-A draft is worked out of one record, the use that was made of it and the profile in force; nothing of it is stored. It
-is made where the record shows what everybody meets:
+A draft is computed from one record, the use of that record and the profile in force; it is not stored. These records
+give a draft:
 
-    shared       people wish it, or correct it, in one another's words or in words of their own
-    stated       a tool said it in the runs of several tasks, or a person has to decide about a policy or a persona
-    contradicts  enough people say the opposite of a rule that is not locked; the draft takes the rule's place, as does
-                 a line of near meaning with another figure
-    fails        what runs did about an error failed more often than not, and often enough; the draft forbids it
-    proven       a line of the slice was obeyed nearly always, so that it need not fade
-    unused, disobeyed    a line of the slice never applied, or was mostly disobeyed; the draft takes it out
+    shared       several people wish or correct the same, in equal or different words
+    stated       a tool said it in the runs of several tasks, or it is a policy or a persona
+    contradicts  enough people contradict a rule that is not locked; the draft replaces the rule. (Any draft replaces a
+                 line of near meaning with another figure.)
+    fails        an action after an error failed more often than not, in enough runs; the draft forbids it
+    proven       a line of the slice was nearly always obeyed; the draft makes it an entry that does not fade
+    unused, disobeyed    a line of the slice never applied, or was mostly disobeyed; the draft removes it
 
-Words with a gap, and what is personal, make no entry: an entry is the operator's own text and outlives whoever said it.
-So nothing drafted is in a version before a person has read and accepted it.
+A text with a gap ("…") or personal data gives no draft, because an entry becomes the operator's own text and stays when
+the speaker is forgotten. A draft enters a version only after a person has read and accepted it.
 
-Source: Wilson 1927 (how sure a share is).
+Source: Wilson 1927 (interval of a share).
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ from ..reconcile.features import claim_features
 
 Cause = Literal["shared", "stated", "contradicts", "fails", "proven", "unused", "disobeyed"]
 NEVER, MOSTLY, NEARLY_ALWAYS = 0.8, 0.5, 0.7
-"""Lower ends of the 95 % interval: of sessions in which a line did not apply, was disobeyed, was obeyed."""
+"""Thresholds of the lower end of the 95 % interval, for the share of sessions in which a line did not apply, was
+disobeyed, or was obeyed."""
 FAILED_RUNS = 3
 _WORD = re.compile(r"[a-z0-9]+(?:['’][a-z]+)?")
 _QUOTE = re.compile(r'^\S+ says "(.+)"$')
-"""What a tool said, within the template of `harvest.tools.statements`."""
+"""A tool's sentence within the template of `harvest.tools.statements`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +54,11 @@ class DraftedChange:
     block: BlockName | Literal["meta"]
     key: str
     text: str | None
-    """What it would say; None: the line would go."""
+    """New text; None to remove the line."""
     before: str | None = None
-    """What it says now; None: it is new."""
+    """Text in force; None for a new entry."""
     beside: str | None = None
-    """The line in force whose meaning is nearest, with its key."""
+    """Key and text of the line in force that is nearest in meaning."""
 
     @property
     def at(self) -> str:
@@ -65,7 +66,7 @@ class DraftedChange:
 
     @property
     def entry(self) -> ProfileEntry:
-        """The entry of the patch."""
+        """The changed entry."""
         return ProfileEntry(id=self.key, text=self.text or "")
 
 
@@ -77,12 +78,12 @@ def drafted(
     use: RecordUse | None = None,
     tried: Sequence[TriedFix] = (),
 ) -> DraftedChange | None:
-    """The change that a record asks for; None where it asks for none.
+    """Return the change that a record suggests, or None.
 
     Args:
-        people: how many must say the same before it is for everybody.
-        use: what became of the record in sessions that were shown it.
-        tried: what runs did about its error, and how they ended.
+        people: number of people who must say the same before it is shown to everybody.
+        use: use of the record in sessions that were shown it.
+        tried: actions of runs after the record's error, and how the runs ended.
     """
     if record.sensitivity != "none" or not record.scope.is_shared:
         return None
@@ -102,7 +103,14 @@ def drafted(
         block, key = next((block, at[len(block) + 1 :]) for block in BLOCKS if at.startswith(f"{block}."))
         is_locked = next(entry.locked for entry in getattr(profile, block) if entry.id == key)
         return None if is_locked else DraftedChange(cause=cause, block=block, key=key, text=text, before=lines[at])
-    block = "rails" if cause == "fails" else _block_of(record, text)
+    if cause == "fails":
+        block = "rails"
+    elif record.kind == "persona":
+        block = "persona"
+    elif record.kind == "preference" and speaks_of_answers(text):
+        block = "surface"
+    else:
+        block = "policies"
     key = _new_key(text, record, {entry.id for entry in getattr(profile, block)})
     return DraftedChange(cause=cause, block=block, key=key, text=text, beside=f"{at}: {lines[at]}" if at else None)
 
@@ -131,34 +139,27 @@ def _cause(
     return "stated" if is_stated else None
 
 
-def _block_of(record: MetaRecommendation, text: str) -> BlockName:
-    """Where an entry belongs: on the surface what is about answers, in policies what is told of the world."""
-    if record.kind == "persona":
-        return "persona"
-    return "surface" if record.kind == "preference" and speaks_of_answers(text) else "policies"
-
-
 def _says_another_figure(line: str, text: str) -> bool:
-    """Whether two lines of near meaning differ in their figures, so that they cannot both hold."""
+    """Whether two lines of near meaning have different figures, so that both cannot hold."""
     one, other = claim_features(line).values, claim_features(text).values
     return bool(one and other) and one != other
 
 
 def _own_words(record: MetaRecommendation) -> str:
-    """What a record says, without who says it, as a sentence."""
+    """Return the text of a record as a sentence, without the name of the speaker or tool."""
     quote = _QUOTE.match(record.text)
     text = quote[1] if quote and record.kind == "environment" else own_text(record.text)
     return text[:1].upper() + text[1:]
 
 
 def _forbidden(record: MetaRecommendation) -> str | None:
-    """Advice that failed, turned round."""
+    """Turn advice that failed into a prohibition."""
     head, found, _ = record.text.rpartition(f": {record.action}")
     return f"{head}: do not {record.action}." if found and record.action else None
 
 
 def _new_key(text: str, record: MetaRecommendation, taken: set[str]) -> str:
-    """A key of the first words that tell something; of words in another script, of the record's id."""
+    """Make a key of the first three content words, or of the record's id if the text has no Latin words."""
     words = [word for word in _WORD.findall(text.lower()) if word.isalnum() and word not in STOP][:3]
     key = "-".join(words)[:60] or f"line-{record.id[:8]}"
     return next(name for n in range(1, len(taken) + 2) if (name := key if n == 1 else f"{key}-{n}") not in taken)

@@ -1,8 +1,8 @@
-"""What a few runs showed about the very error that a call has just met: said once, right after it, and nowhere else.
+"""Hints: advice from a few runs about a tool error, shown once, right after that error.
 
-A hint never stands in a profile. An application asks for it with the answer that it got, and appends it to that answer,
-or to the next message, as text of its own. It mends how the call is written, or says again what the error asks of a
-value; `admission` decides which records are hints.
+A hint is never in a profile. An application asks for it with a tool's answer, and appends it to that answer or to the
+next message. A hint corrects how the call is written, or repeats what the error asks of a value; `admission` decides
+which records are hints.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ..harvest.tools.templates import parse_trigger
 
 
 def hint_after(records: Iterable[MetaRecommendation], tool: str, arguments: Collection[str], answer: str) -> str | None:
-    """Return the hint for a call that was just refused; None where it was not, or none is known.
+    """Return the hint for a refused call, or None.
 
     Args:
-        records: those of a `Ledger`.
-        tool: the tool that was called.
-        arguments: names of the arguments that the call had.
-        answer: what the tool gave back.
+        records: records of a `Ledger`.
+        tool: name of the called tool.
+        arguments: names of the call's arguments.
+        answer: the tool's answer.
     """
     failure = refused(answer)
     if failure is None:

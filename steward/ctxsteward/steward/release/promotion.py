@@ -1,22 +1,22 @@
-"""Promotion: the only way for a challenger to come into force, or the reason why it does not.
+"""Promotion: the only way for a challenger to come into force.
 
-    committed   it is a version of the profile now, with addresses of what it rests on beside it
-    blocked     a guard fell, people have not agreed, or the champion has moved on
-    unchanged   it says what is in force
+    committed   the challenger is now a version of the profile, with addresses of its reports beside it
+    blocked     a guard fell, people have not agreed, or the champion has changed
+    unchanged   the challenger has the text in force
 
-`stage` is the first half: the challenger is judged, and people are asked. What a person wrote (persona, policies,
-rails, surface, a record of their own) waits for another person; what a night harvested waits where its drift says so.
+`stage` is the first half: it judges the challenger and asks people. A text that a person wrote (persona, policies,
+rails, surface, a record of their own) waits for another person; a harvested record waits if its drift requires it.
 
-Nothing is taken on trust: the drift report is made again from the two documents, the gate report must be about them,
-signatures are checked, what was rolled back needs a person, and the commit is a compare-and-swap under the epoch of the
-writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion twice is one version.
-Beside the version stands what it rests on (`kept_promotion`):
+Promotion verifies everything: it makes the drift report again from the two documents, checks that the gate report is
+about them, checks signatures, asks a person about changes that a rollback took back, and commits by compare-and-swap
+under the epoch of the writer's lease. The commit's id is an HMAC of the content and its parent, so the same promotion
+twice is one version. The version's evidence is stored beside it (`kept_promotion`):
 
     {"schema_version": 1, "level", "touched": [key], "drift": {"blob", "key"}, "gate": {…}, "patch": {…},
      "approvals": [{"who", "when", "link"}], "canary"?: {"share", "champion"}, "taken_back": {change: when}}
 
-The blobs lie in the vault: drift report, gate report, and the RFC 6902 patch with its inverse. They hold meta records
-as addresses, so forgetting somebody leaves nothing of them there.
+The blobs (drift report, gate report, RFC 6902 patch and its inverse) are in the vault. They refer to meta records by
+address, so no word of a forgotten person is left in them.
 
 Raises what `ProfileVersions.commit` and `Vault` raise.
 Source: the state design (committing governed state); RFC 6902.
@@ -30,7 +30,7 @@ from typing import Any, Literal
 
 from ctxsteward.envelope import Store
 from ctxsteward.schemas.profile import BLOCKS, MetaRecord, ProfileDocument, instant
-from ctxsteward.schemas.profile_changes import ChangelogEntry, DriftLimits, DriftReport
+from ctxsteward.schemas.profile_changes import DriftLimits, DriftReport
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import address_of
 from ctxsteward.store.profiles.proposal import by_people, same_text
@@ -57,7 +57,7 @@ def kept_promotion(
     canary: Mapping[str, Any] | None,
     commit_id: str,
 ) -> dict[str, Any]:
-    """Put what a promotion rests on into the vault: reports and patch; what stands beside the version."""
+    """Store reports and patch of a promotion in the vault, and return the fields to write beside the version."""
     vault, key, profile = store.vault(versions.tenant), store.keys.address_key(versions.tenant), versions.name
     subject = f"\x00promotion\x00{profile}\x00{commit_id}"
 
@@ -89,32 +89,32 @@ Outcome = Literal["committed", "blocked", "unchanged"]
 Obstacle = Literal["gate_failed", "needs_approval", "rejected", "stale_parent", "other_drift", "other_gate"]
 
 MAX_LOOK_BACK = 64
-"""How many versions are searched for the one that was in force when the window began."""
+"""Versions to search for the one that was in force when the window began."""
 SINCE = "approved"
-"""Key beside a version that nobody approved: number of the last version before it that a person answers for."""
+"""Key beside a version that nobody approved: number of the last version before it that a person approved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promotion:
-    """What became of a challenger."""
+    """Result of promoting or staging a challenger."""
 
     kind: Outcome
     version: Version | None
-    """In force now; None: there is none."""
+    """Version in force, or None."""
     obstacle: Obstacle | None = None
     why: str = ""
-    """What is in the way, and what to do."""
+    """Obstacle in words, and what to do."""
     people: int = 0
-    """How many must approve."""
+    """Number of people who must approve."""
     approvals: tuple[Approval, ...] = ()
     request: ApprovalRequest | None = None
-    """Where people are asked."""
+    """Open request to people."""
 
 
 def assess(
     versions: ProfileVersions, challenger: ProfileDocument, *, parent: int, when: str, limits: DriftLimits | None = None
 ) -> DriftReport:
-    """The drift report of a challenger of version `parent` (0: of none), with the cumulative comparison."""
+    """Return the drift report of a challenger of version `parent` (0: none), with the cumulative comparison."""
     limits = limits or DriftLimits()
     if parent == 0:
         return report(None, challenger, limits)
@@ -133,7 +133,7 @@ def judge(
     gate: GateSettings,
     tenant: str = "default",
 ) -> tuple[DriftReport, GateReport]:
-    """Drift report and replay of a challenger of version `parent` (0: of none), as `promote` and `stage` take them."""
+    """Return drift report and gate report of a challenger of version `parent` (0: none)."""
     versions = store.profiles(profile_name, tenant=tenant)
     drift = assess(versions, challenger, parent=parent, when=when, limits=limits)
     replay = replace(configured(gate), reviewed=frozenset(drift.touched))
@@ -141,10 +141,10 @@ def judge(
 
 
 def base_of(versions: ProfileVersions, parent: int, *, when: str, limits: DriftLimits) -> CumulativeBase | None:
-    """The last version up to `parent` that a person approved; the one in force when the window began, if it is later
-    and says the same of persona, policies, rails and surface.
+    """Return the version that cumulative drift is measured from, or None if that is `parent` itself.
 
-    None where that is `parent` itself: there is nothing to add up.
+    It is the last version up to `parent` that a person approved. If the version in force when the window began is
+    later, and has the same persona, policies, rails and surface, it is that one.
     """
     approved = _approved(versions, parent)
     number, profile = approved, versions.at(approved).profile
@@ -179,10 +179,10 @@ def promote(
     commit_id: str | None = None,
     canary: Mapping[str, Any] | None = None,
 ) -> Promotion:
-    """Commit a challenger of version `parent` (default: the one the drift report names), or say what is in the way.
+    """Commit a challenger of version `parent` (default: the drift report's champion), or say what blocks it.
 
-    `who` is its author, whose own approval never counts. `approvals`: where people are asked and answer; None: nobody
-    can, so that only what needs nobody is committed. `canary`: as `assignment.started` gives it; None: all sessions.
+    `who` is its author, whose own approval does not count. `approvals` is the log of requests and verdicts; with None,
+    only a challenger that needs no approval is committed. `canary` is made by `assignment.started`; None: all sessions.
     """
     versions = store.profiles(profile_name, tenant=tenant)
     after = (drift.champion or 0) if parent is None else parent
@@ -209,7 +209,7 @@ def promote(
         if len(agreed) < people:
             request = approvals.request(challenger, drift, parent=after, author=who, when=when, people=people)
             return _lacking(head, request, people, agreed)
-        approvals.enrol()  # the commit asks the store who is a reviewer; an earlier program took answers without that
+        approvals.enrol()  # the commit asks the store for reviewers; earlier versions took verdicts without enrolling
     champion = head.profile if head else None
     rests_on = kept_promotion(store, versions, champion, challenger, drift, gate, agreed, canary, chosen)
     rests_on[STATED] = dict(sorted(taken.after(challenger).when.items()))
@@ -235,10 +235,10 @@ def stage(
     tenant: str = "default",
     parent: int,
 ) -> Promotion:
-    """Judge a challenger of version `parent` and put it before people; nothing comes into force here.
+    """Judge a challenger of version `parent` and ask people to approve it, without bringing it into force.
 
-    `who` is its author: at least one other person must agree, whatever is changed. Blocked by `needs_approval`, with
-    the request (where everybody has agreed already, `promote` commits it); by whatever else is in the way; unchanged.
+    `who` is its author; at least one other person must agree to any change. The result is blocked by `needs_approval`
+    with the request (even if everybody has agreed: `promote` commits it), blocked by another obstacle, or unchanged.
     """
     versions = store.profiles(profile_name, tenant=tenant)
     head = versions.head()
@@ -262,7 +262,7 @@ def rollback(
     tenant: str = "default",
     epoch: int | None = None,
 ) -> Version:
-    """Bring the content of version `to` back as a new version; where it is in force, nothing happens.
+    """Restore the content of version `to` as a new version, unless it is in force.
 
     A call repeated after an unknown outcome rolls back once.
     """
@@ -276,7 +276,7 @@ def rollback(
 def commit_id_of(
     store: Store, profile_name: str, challenger: ProfileDocument, *, parent: int, tenant: str = "default"
 ) -> str:
-    """The id of a promotion: what is promoted, and after which version."""
+    """Return the id of a promotion, an HMAC of the challenger and its parent."""
     versions = store.profiles(profile_name, tenant=tenant)
     data = canonical([parent, content(challenger)])
     return address_of(store.keys.address_key(tenant), versions.folder, "promotion", data)
@@ -295,7 +295,7 @@ def _judged(
     parent: int,
     when: str,
 ) -> Promotion | None:
-    """The end of a challenger that needs nobody's approval to fail, or to change nothing; None: go on."""
+    """Return the result for a challenger that fails a check or changes nothing, or None to continue."""
     now = head.number if head else 0
     if head is not None and same_text(head.profile, challenger):
         return Promotion(kind="unchanged", version=head)
@@ -311,36 +311,32 @@ def _judged(
 
 
 def _people(head: Version | None, challenger: ProfileDocument, drift: DriftReport, taken: RolledBackChanges) -> int:
-    """How many must agree: at least one where people wrote the change, or where it brings back what a rollback took."""
+    """Return how many people must agree: at least one for a change that people wrote, or that a rollback took back."""
     champion = head.profile if head else ProfileDocument()
     written = by_people(champion) != by_people(challenger)
     return max(people_needed(drift), int(taken.brings(champion, challenger) or written))
 
 
 def _lacking(head: Version | None, request: ApprovalRequest, people: int, said: tuple[Approval, ...]) -> Promotion:
-    """Whose approval is lacking still, with people asked."""
+    """Return the result for a challenger whose request is open."""
     agreed = sum(each.verdict == "approve" for each in said)
     if request.state == "approved":
         why = f"request {request.id} has been approved; `promote` brings it into force"
     elif request.state != "waiting":
         why = f"request {request.id} is {request.state}"
     else:
-        why = f"{people - agreed} of {people} must approve request {request.id} still"
+        why = f"{people - agreed} of {people} must still approve request {request.id}"
     return _blocked(head, "needs_approval", why, people=people, approvals=said, request=request)
 
 
 def _approved(versions: ProfileVersions, number: int) -> int:
-    """The last version up to this one that a person answers for: who made the chain, or approved it, or restored it."""
+    """Return the last version up to this one that a person began, approved, or restored from such a version."""
     while number > 1:
-        change = next(iter(versions.told(number)))
-        if _is_by_people(versions, change):
+        change = origin = next(iter(versions.told(number)))
+        while origin.restores is not None:
+            origin = next(iter(versions.told(origin.restores)))
+        if origin.version == 1 or (origin.promotion or {}).get("approvals"):
             return number
         since = (change.promotion or {}).get(SINCE)
         number = since if isinstance(since, int) and 0 < since < number else number - 1
     return number
-
-
-def _is_by_people(versions: ProfileVersions, change: ChangelogEntry) -> bool:
-    while change.restores is not None:
-        change = next(iter(versions.told(change.restores)))
-    return change.version == 1 or bool((change.promotion or {}).get("approvals"))

@@ -1,4 +1,4 @@
-"""What people said of single records: signed verdicts in a chain of their own, the newest of each record counts.
+"""People's verdicts on single records: a signed chain, in which the newest verdict on each record counts.
 
     steward/<tenant>/<profile>/verdicts/   chain of
       {"kind": "record", "record", "says", "verdict": "approve" | "reject", "who", "when", "note", "signature"}
@@ -6,23 +6,23 @@
       {"kind": "edit", "record", "says", "text": {"blob", "key"}, "supports": [{"blob", "key"}], "who", "when", "note",
        "signature"}
 
-An approval is of a wording: `says` is an HMAC of kind, scope, slot, text and value, so that it does not hold for
-whatever the record comes to say later. A rejection holds for the record's id and all `names` of its claim; the kinds of
-evidence that it `stood_on` tell whether there is anything new to ask about. Neither expires; both end with a newer
-verdict, or when the person who gave it is no reviewer any more.
+An approval holds for one wording: `says` is an HMAC of kind, scope, slot, text and value. A rejection holds for the
+record's id and all `names` of its claim; it keeps the kinds of evidence that the record `stood_on`, so that people are
+asked again only about new kinds. Verdicts do not expire; they end with a newer verdict, or when the person who gave
+them is no longer a reviewer.
 
-An edit gives a record other words, which keep its sources. Whoever wrote them is their author: somebody else approves
-them, and until then the record waits. They end with a rejection or the next edit. They lie in the vault with what
-stands behind the record, and go with it. No word of the record is in the chain.
+An edit gives a record other words and keeps its sources. The editor is the author of the words, so somebody else must
+approve them, and until then the record waits. An edit ends with a rejection or the next edit. Its words are in the
+vault under the record's key and are erased with it. No word of a record is in the chain.
 
-Earlier versions also wrote ``{"kind": "later", …}``, which put a question off for a day; it decides nothing.
+Earlier versions also wrote ``{"kind": "later", …}`` to put a question off for a day; it has no effect.
 
-How many must approve (`Needed`): one; two different people where the record contradicts a locked entry of the profile
-in force, because no slice would ask about that entry. A person who said what the record claims is its author and never
-counts; a template has no author. An approved record is active and may enter the slice (`admission`, `slice`); the
-version in which it first speaks in the operator's name needs people of its own (`approvals`).
+One person must approve a record (`Needed`), or two different people if the record contradicts a locked entry of the
+profile in force, because the slice would not ask about that entry. A person who made the claim is its author and does
+not count; a template has no author. An approved record is active and may enter the slice (`admission`, `slice`). The
+first version with an approved record needs approvals of its own (`approvals`).
 
-Raises `ActionRefused`, `InputError` (words that no record can have), and what `Chain` and `Vault` raise.
+Raises `ActionRefused`, `InputError` (for words that no record may have), and what `Chain` and `Vault` raise.
 Source: the state design (trust is raised by a signed approval of a person).
 """
 
@@ -56,23 +56,23 @@ from .approvals import VERSION, Body, SignedLog, Verdict
 from .slice import line_counter, pointers_of
 
 Needed = Callable[[MetaRecommendation], int]
-"""How many must approve a record."""
+"""Returns how many people must approve a record."""
 Find = Callable[[str], MetaRecommendation | None]
-"""A record as it is now, by an id that it has or once had."""
+"""Finds a record by its id or an earlier id."""
 
 WHOLE_BODY = 2
-"""Version of bodies that are signed whole."""
+"""Version of bodies whose fields are all signed."""
 MAX_NOTE_CHARS = 500
 
 
 class RecordRejection(NamedTuple):
-    """Somebody refused a record."""
+    """A reviewer's rejection of a record."""
 
     who: str
     when: str
     note: str
     stood_on: tuple[EvidenceKind, ...] | None
-    """The kinds of evidence that it had then; None: nobody noted them."""
+    """Kinds of evidence that the record had then; None if they were not written."""
 
 
 class RecordReviews(SignedLog):
@@ -101,9 +101,9 @@ class RecordReviews(SignedLog):
         names: Sequence[str] = (),
         stood_on: Sequence[EvidenceKind] = (),
     ) -> Review:
-        """Approve or reject a record, by a token or another signer; `who` is who they claim to be.
+        """Approve or reject a record, with a token or a signer; `who` is the name that the person claims.
 
-        A rejection remembers `names` and `stood_on`, where they are told.
+        A rejection keeps `names` and `stood_on`.
         """
         name, signer = self.reviewer(by, who)
         note = checked_note(note)
@@ -117,7 +117,7 @@ class RecordReviews(SignedLog):
         return _review([body])
 
     def refuse_author(self, record: MetaRecommendation, name: str) -> None:
-        """Raise `ActionRefused` where what a record says is this person's own."""
+        """Raise `ActionRefused` if this person made the record's claim or wrote its words."""
         if skeleton(name) in authors(record):
             raise ActionRefused("author", f"{name!r} said this; somebody else must approve it")
         if skeleton(name) == self._editor(record):
@@ -134,9 +134,9 @@ class RecordReviews(SignedLog):
         note: str = "",
         support: RecordSupport | None = None,
     ) -> Review:
-        """Give a record that waits other words, which are its editor's; it keeps its sources.
+        """Give a waiting record other words; it keeps its sources.
 
-        `support`: who stands behind it, for whoever forgets.
+        `support` is stored with the words, so that an erasure can withdraw them.
         """
         name, signer = self.reviewer(by, who)
         edited, note = with_words(record, text), checked_note(note)
@@ -145,7 +145,7 @@ class RecordReviews(SignedLog):
             words = self._shelf.keep_record(line, frozenset())
             supports = () if support is None else (keep_support(self._vault, self.profile, line, support),)
         except Erased as error:
-            raise InputError(f"record {record.id}: what it rests on was forgotten; write other words") from error
+            raise InputError(f"record {record.id}: its evidence was forgotten; write other words") from error
         body = self.signed(
             {
                 "schema_version": WHOLE_BODY,
@@ -164,12 +164,12 @@ class RecordReviews(SignedLog):
         return _edit(body, edited.text)
 
     def says(self, record: MetaRecommendation) -> str:
-        """The address of what a record says, and to whom."""
+        """Return the address of a record's content and scope."""
         said = record.model_dump(mode="json", include={"kind", "scope", "slot", "text", "value", "unit", "polarity"})
         return address_of(self._key, self.folder, "says", canonical(said))
 
     def standing(self, find: Find, needed: Needed = lambda record: 1) -> dict[str, Review]:
-        """The reviews that count now, by the id that was reviewed; rejections by each name of the claim."""
+        """Return the reviews that count now, by reviewed id; rejections by each name of the claim."""
         found: dict[str, Review | None] = {}
         for names, bodies in self._decisions():
             if bodies[-1].get("verdict") == "reject":
@@ -181,12 +181,12 @@ class RecordReviews(SignedLog):
         return {id: review for id, review in found.items() if review is not None}
 
     def approvers(self, record: MetaRecommendation) -> tuple[str, ...]:
-        """Who approves what a record says now."""
+        """Return the people who approve the record's present wording."""
         review = self.standing(lambda id: record if id == record.id else None).get(record.id)
         return review.who if review is not None and review.state == "approved" else ()
 
     def rejections(self) -> dict[str, RecordRejection]:
-        """The newest rejection of each record, by every name of its claim, whatever was said since."""
+        """Return each record's newest rejection, by every name of its claim, even if later verdicts overrule it."""
         found: dict[str, RecordRejection] = {}
         for names, bodies in self._decisions():
             for body in bodies:
@@ -197,7 +197,7 @@ class RecordReviews(SignedLog):
         return found
 
     def _decisions(self) -> Iterator[tuple[list[str], list[Body]]]:
-        """Claim by claim its names, and what reviewers decided of it, the oldest first."""
+        """Yield, for each claim, its names and the reviewers' verdicts on it, oldest first."""
         bodies = [body for _, body in self.links() if body["kind"] != "later" and self.is_by_reviewer(body)]
         union = DisjointSets()
         for body in bodies:
@@ -213,7 +213,7 @@ class RecordReviews(SignedLog):
             yield names[label], decisions
 
     def _review(self, bodies: list[Body], find: Find, needed: Needed) -> Review | None:
-        """What approvals and edits of one record come to; None: nothing, or too few agree yet."""
+        """Combine approvals and edits of one record; None if there are none, or too few approvals."""
         record = find(bodies[0]["record"])
         if record is None:
             return None
@@ -231,7 +231,7 @@ class RecordReviews(SignedLog):
         return _edit(edit, text) if edit is not None and text is not None else None
 
     def _words(self, bodies: Sequence[Body]) -> tuple[Body | None, str | None]:
-        """The newest edit and its words; nothing where there is none, or where they were forgotten."""
+        """Return the newest edit and its words, or None for both if there is no edit or its words were forgotten."""
         for body in reversed(bodies):
             if body["kind"] == "edit":
                 kept = self._shelf.record(RecordRef(**body["text"]))
@@ -239,7 +239,7 @@ class RecordReviews(SignedLog):
         return None, None
 
     def _editor(self, record: MetaRecommendation) -> str | None:
-        """Whose words a record has, as a skeleton of their name; None: they are its own."""
+        """Return the skeleton of the name of who edited the record's words; None if they are not edited."""
         for _, bodies in self._decisions():
             latest = [body for body in bodies[_after_rejections(bodies) :] if body["record"] == record.id]
             edit, text = self._words(latest)
@@ -255,10 +255,10 @@ class RecordReviews(SignedLog):
 
 
 def with_words(record: MetaRecommendation, text: str) -> MetaRecommendation:
-    """A record that waits, in other words; raises `InputError` where it can have none, or not these."""
+    """Return a waiting record with other words; raises `InputError` if it does not wait or may not have the words."""
     words = " ".join(text.split())
     if record.status not in WAITING:
-        raise InputError(f"record {record.id} is {record.status}; only what waits can be given other words")
+        raise InputError(f"record {record.id} is {record.status}; only a record that waits can be given other words")
     if words == record.text:
         raise InputError(f"record {record.id} has these words already; approve it, or write others")
     try:
@@ -268,12 +268,12 @@ def with_words(record: MetaRecommendation, text: str) -> MetaRecommendation:
         raise InputError(f"--text {words[:80]!r}: {what}; write one line of 8 to 280 characters") from error
     plain = Redactor()(words)
     if plain.found and plain.text != record.text:
-        raise InputError(f"--text {plain.text[:80]!r}: it holds what nobody should be shown; leave that out")
+        raise InputError(f"--text {plain.text[:80]!r}: it holds a secret or personal data; leave that out")
     return edited
 
 
 def checked_note(note: str) -> str:
-    """A note in one line; raises `InputError` where it is too long to stand with a record."""
+    """Return a note as one line; raises `InputError` if it is too long."""
     words = " ".join(note.split())
     if len(words) > MAX_NOTE_CHARS:
         raise InputError(f"a note of {len(words):,} characters; write at most {MAX_NOTE_CHARS}")
@@ -281,20 +281,20 @@ def checked_note(note: str) -> str:
 
 
 def _note_of(body: Body) -> str | None:
-    """The note of a body, whoever wrote it: an earlier program took any."""
+    """Return the note of a body in one line of limited length, because earlier versions took any note."""
     return " ".join(body["note"].split())[:MAX_NOTE_CHARS] or None
 
 
 def authors(record: MetaRecommendation) -> frozenset[str]:
-    """Skeletons of the names of those who said what a record claims; none, where its words are a template."""
-    if KINDS[record.kind].is_template:  # who was there did not say its words
+    """Return the skeletons of the names of people who made a record's claim; a template has no authors."""
+    if KINDS[record.kind].is_template:
         return frozenset()
     said = (span for span in record.evidence if span.relation == "supports" and span.role == "user")
     return frozenset(skeleton(span.principal) for span in said if span.principal is not None)
 
 
 def people_for(profile: ProfileDocument | None) -> Needed:
-    """How many must approve a record under this profile: two where it plainly contradicts a locked line, else one."""
+    """Return a function for how many must approve a record: two if it contradicts a locked line, else one."""
     locked = [rule for rule in rules_of(profile) if rule.locked]
 
     def needed(record: MetaRecommendation) -> int:
@@ -306,7 +306,7 @@ def people_for(profile: ProfileDocument | None) -> Needed:
 def judgement_of(
     store: Store, settings: NightSettings, ledger: Ledger, now: str, run: str = "none"
 ) -> JudgementContext:
-    """How records are judged at this time: by what people said of them, under the policy and the profile in force."""
+    """Return the context for judging records now: people's reviews, and the policy with the rules in force."""
     head = store.profiles(settings.profile, tenant=settings.tenant).head()
     profile = head.profile if head else None
     reviews = RecordReviews.of(store, settings).standing(
@@ -317,7 +317,7 @@ def judgement_of(
 
 
 def _after_rejections(bodies: Sequence[Body]) -> int:
-    """Where what was decided after the newest rejection begins."""
+    """Return the index of the first verdict after the newest rejection."""
     return max((at + 1 for at, body in enumerate(bodies) if body.get("verdict") == "reject"), default=0)
 
 

@@ -1,15 +1,15 @@
-"""What rollbacks took back, and keep out until a person wants it again.
+"""Changes that rollbacks took back, which stay out until a person wants them again.
 
-`promotion` asks for people where a challenger brings such a change; the slice leaves such records out. A rollback from
-version 9 to 6 takes back what 7, 8 and 9 did: each meta record they brought, each text they brought or dropped, and
-each of them as a whole. Until a version of a person's will holds such a change again, it is *taken back*:
+`promotion` asks people if a challenger repeats such a change; the slice leaves such records out. A rollback from
+version 9 to 6 takes back the changes of 7, 8 and 9: each added meta record, each added or dropped text, and each of
+these versions as a whole. A change stays *taken back* until a version that a person approved holds it again:
 
-    {"#" and the address of a record's id, or "+", "-", "=" and that of a text: when it was taken back}
+    {"#" and the address of a record's id, or "+", "-", "=" and the address of a text: when it was taken back}
 
-So a record does not return because more people have said it in other words; where it stood before and was worded anew,
-a third wording is another change. What is taken back stands beside each version that a night commits (`promotion`), so
-that it is read in one request; what came after it (rollbacks, commits by hand) is added. An address is an HMAC, so no
-word of a record is in it. Changes of persona, policies, rails and surface need people anyway.
+So a record does not return because more people say it in other words; but if the record was there before and only
+reworded, a third wording is another change. Each version that a night commits has the changes taken back beside it
+(`promotion`), so that one request reads them; later rollbacks and commits by hand are added. Addresses are HMACs, so
+they reveal no word of a record. Changes of persona, policies, rails and surface need people anyway.
 
 Raises what `ProfileVersions` raises. Source: the state design (committing governed state).
 """
@@ -29,7 +29,7 @@ from ctxsteward.store.profiles.version_codec import canonical
 from ctxsteward.store.profiles.versions import ProfileVersions
 
 STATED = "taken_back"
-"""Key beside a version under which it states what is taken back."""
+"""Key of the changes taken back, in the promotion beside a version."""
 
 
 RollbackSubject = MetaRecord | MetaRecommendation
@@ -38,7 +38,7 @@ RollbackSubject = MetaRecord | MetaRecommendation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolledBackChanges:
-    """Changes that rollbacks took back, as of one version."""
+    """The changes that are taken back at one version."""
 
     key: AddressKey
     folder: str
@@ -46,18 +46,18 @@ class RolledBackChanges:
     """When each change was taken back, ISO 8601."""
 
     def brings(self, champion: ProfileDocument, challenger: ProfileDocument) -> bool:
-        """Whether a challenger does again what was taken back."""
+        """Whether a challenger repeats a change that was taken back."""
         return bool(self.when) and any(change in self.when for change in self._changes(champion, challenger))
 
     def keeps_out(self, record: RollbackSubject, approved: str | None = None) -> bool:
-        """Whether a record stays out, by its id or its words; `approved`: when a person approved it."""
+        """Whether a record stays out because of its id or its words; `approved` is when a person approved it."""
         if not self.when:
             return False
         taken = [self.when[change] for change in self._brought(record) if change in self.when]
         return bool(taken) and (approved is None or instant(approved) < max(map(instant, taken)))
 
     def after(self, document: ProfileDocument) -> RolledBackChanges:
-        """As of a version with this text: a change that it holds again is taken back no more."""
+        """Return the changes taken back after a version with this text, without those that it holds again."""
         if not self.when:
             return self
         brought = {change for record in document.meta for change in self._brought(record)} | {self._whole(document)}
@@ -70,7 +70,7 @@ class RolledBackChanges:
         return RolledBackChanges(key=self.key, folder=self.folder, when=left)
 
     def taking(self, restored: ProfileDocument, left: Iterable[ProfileDocument], when: str) -> RolledBackChanges:
-        """With the changes from the restored version to those that the rollback left."""
+        """Add the changes from the restored version to the versions that were rolled back."""
         more = {change: when for document in left for change in self._changes(restored, document)}
         return RolledBackChanges(key=self.key, folder=self.folder, when={**self.when, **more})
 
@@ -93,7 +93,7 @@ class RolledBackChanges:
 
 
 def taken_back(store: Store, versions: ProfileVersions, upto: int) -> RolledBackChanges:
-    """What is taken back as of version `upto` (0: nothing); reads back to the newest version that states it."""
+    """Return the changes taken back at version `upto` (0: none); reads back to the newest version that has them."""
     taken = RolledBackChanges(key=store.keys.address_key(versions.tenant), folder=versions.folder)
     after: list[ChangelogEntry] = []
     for number in range(upto, 0, -1):
@@ -114,6 +114,6 @@ def taken_back(store: Store, versions: ProfileVersions, upto: int) -> RolledBack
 
 
 def content(document: ProfileDocument) -> str:
-    """What a document says, whatever its name and number."""
+    """Return the canonical JSON of a document without its name and number."""
     plain = document.model_dump() | {"name": "default", "version": None}
     return canonical_json(ProfileDocument.model_validate(plain))

@@ -1,29 +1,29 @@
-"""The meta slice: which active records are worth their tokens, the most valuable first.
+"""The meta slice: choose the active records that are worth their tokens, the most valuable first.
 
 `Decisions.fit` calls `MetaSliceBuilder`, which calls `fit`.
 
     value = worth x P(it fires) x P(it is obeyed, where it fired)
     worth = effect x lower end of the confidence x log2(1 + independent principals) x decay
 
-The effect is the weight of the kind, set by hand, as long as no outcome gainsays it (`effect`). A record of a tool
-error has outcomes: how runs ended that did what it says, beside those that did otherwise about the same error. Of other
-records nobody counts how runs without them end.
+The effect is the weight of the kind, set by hand, unless outcomes contradict it (`effect`). Only a record of a tool
+error has outcomes: the ends of runs that did what it says, and of runs that did something else after the same error.
 
-A knapsack on that value over what each line costs, labels counted in, up to `high_tokens` of the text that a prompt
-shows. The slice is shared, so only records for everybody come in, of kinds with a `slice_weight`: a slice that no
-question has picked cannot hold facts (the best choice of 180 tokens knows 7 % of what will be asked). Both shares are
-means over the sessions that were shown the record, under Beta priors: one that was never shown fires in half of them
-and is obeyed in two of three; sessions in which that cannot be told do not count.
+A 0/1 knapsack maximizes the value within `high_tokens` of prompt text, labels included. The slice is shared, so it
+takes only records for everybody, of kinds with a `slice_weight`. It takes no facts, because a slice that is the same
+for every question cannot hold enough of them (the best choice of 180 tokens knows 7 % of what will be asked). Both
+probabilities are means over the sessions that were shown the record, under Beta priors: a record that was never shown
+fires with 1/2 and is obeyed with 2/3. Sessions that cannot be judged do not count.
 
-A newcomer takes an incumbent's place only where it is worth `MARGIN` more, and a slice that would say the same keeps
-its order, so that the prefix that providers cache does not churn. Else it stands in order of value: a head with less
-room leaves out the last ones. Up to `low_tokens` whatever is worth anything comes in; beyond that, no padding.
+A newcomer replaces an incumbent only if it is worth `MARGIN` more, and a slice of the same records keeps its order, so
+that the prefix that providers cache stays the same. Otherwise lines are in order of value, because a head with less
+room leaves out the last ones. Up to `low_tokens` every record of some value comes in; beyond that, no padding.
 
-`fit` is pure and deterministic, and costs candidates x high_tokens. `MetaSliceBuilder` is the slice of a night: lines
-that people wrote stay and take their room, and what a rollback took back or a rule contradicts stays out.
+`fit` is pure and deterministic; its time grows with candidates x high_tokens. `MetaSliceBuilder` makes the slice of a
+night: lines that people wrote stay and take their room, and records that a rollback took back or a rule contradicts
+stay out.
 
-Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (the lower end of the confidence); the mean of
-a Beta posterior (Laplace 1774); Newcombe 1998, method 10 (the interval of a difference of shares).
+Source: 0/1 knapsack by dynamic programming (Bellman 1957); Wilson 1927 (lower end of an interval); mean of a Beta
+posterior (Laplace 1774); Newcombe 1998, method 10 (interval of a difference of shares).
 """
 
 from __future__ import annotations
@@ -55,42 +55,43 @@ from ..settings import NightSettings
 from .rollbacks import taken_back
 
 LOW_TOKENS, HIGH_TOKENS, BUDGET_TOKENS = 120, 144, 180
-"""The slice is written to 120-144: under its trigger, 0.8 of its budget of 180."""
+"""A slice has 120-144 tokens: compaction triggers at 0.8 of its budget of 180."""
 
 WEIGHTS = {kind: spec.slice_weight for kind, spec in KINDS.items() if spec.slice_weight is not None}
-"""What a record is worth where it applies; kinds that are not here never come in."""
+"""Effect of an obeyed record by kind; kinds that are missing never come in."""
 
 EFFECT_OF_WEIGHT = 0.25
-"""What a weight of 1 stands for: by how much the share of runs that succeed is larger where a record is obeyed."""
+"""Gain in the share of successful runs that a weight of 1 stands for."""
 MARGIN = 0.2
-"""Share by which a newcomer must be worth more than the incumbent it displaces."""
+"""Share by which a newcomer must be worth more than the incumbent that it replaces."""
 PADDING = 0.25
 """Beyond `low_tokens`, a newcomer worth less than this share of the slice's mean value per token stays out."""
 MAX_SOURCES = 2
 """Pointers rendered with a record: the claim itself, and the newest other span."""
 MAX_CANDIDATES = 400
-"""The best by value per token; more are not looked at."""
+"""Candidates for the knapsack, the best by value per token."""
 
 _UNUSABLE = re.compile(r"[\s,\[\]%]")
 
 
 def mean_share(yes: int, whole: int, prior: tuple[int, int]) -> float:
-    """Mean of the posterior after `yes` of `whole`, under a Beta prior: so many seen of each before."""
+    """Return the mean of the Beta posterior after `yes` of `whole`; `prior` has the pseudo-counts of yes and no."""
     return (yes + prior[0]) / (whole + sum(prior))
 
 
 FIRES, OBEYED = (1, 1), (2, 1)
+"""Pseudo-counts of the priors."""
 
 
 class RunEnds(NamedTuple):
-    """Runs whose end is known."""
+    """Numbers of runs with a known end."""
 
     succeeded: int = 0
     failed: int = 0
 
     @property
     def lower95(self) -> float:
-        """Of the share that succeeds, shrunk by a Beta(1, 1) prior: as if one run more had ended each way."""
+        """Lower end of the interval of the success share, under a Beta(1, 1) prior: one more run of each end."""
         return wilson_lower95(self.succeeded + 1, self.failed + 1)
 
     @property
@@ -103,14 +104,14 @@ class RunEnds(NamedTuple):
 
 
 class AdviceOutcomes(NamedTuple):
-    """How runs ended that met what a record is about."""
+    """Ends of runs that met a record's error, by whether they followed the record."""
 
     followed: RunEnds = RunEnds()
     otherwise: RunEnds = RunEnds()
 
     @classmethod
     def of(cls, action: str | None, tried: Iterable[TriedFix]) -> AdviceOutcomes:
-        """Of the record that says to do this, out of all that was tried."""
+        """Sum up the tried fixes by whether they did this action."""
         ends = {True: RunEnds(), False: RunEnds()}
         for each in tried:
             before = ends[each.action == action]
@@ -119,11 +120,10 @@ class AdviceOutcomes(NamedTuple):
 
 
 def effect(weight: float, outcomes: AdviceOutcomes | None) -> float:
-    """What a record does where it is obeyed, in units of `WEIGHTS`: its weight, or what was measured instead.
+    """Return the effect of an obeyed record in units of `WEIGHTS`: its weight, corrected by measured outcomes.
 
-    The weight is a guess at how much larger the share of successes is where the record is followed. It stands as long
-    as it lies within the 95 % interval of what was measured; else the end of the interval that is next to it does, the
-    lower one where the record does better than the guess. Never below 0, and never lower for one success more.
+    The weight is a guess at the gain in the share of successes. It is clipped to the 95 % interval of the measured
+    gain, and never below 0. One more success never lowers the effect.
 
     >>> effect(0.9, None), effect(0.9, AdviceOutcomes(RunEnds(1, 9), RunEnds(9, 1)))
     (0.9, 0.0)
@@ -159,12 +159,16 @@ def fit(
     now: str | None = None,
     is_withdrawn: Callable[[MetaRecord], bool] = lambda record: False,
 ) -> tuple[MetaRecord, ...]:
-    """The records of the slice, in the order in which they render.
+    """Return the records of the slice, in the order in which they render; raises `InputError`.
 
-    `agent`: the profile's name; records of another agent stay out (None: they come in). `incumbents` is the slice in
-    force, `by_people` what stands before it and takes its room, `use` what became of records by id, `outcomes` how runs
-    ended that did or did not do what they say, `now` an ISO 8601 time (None: nothing decays). What `is_withdrawn` under
-    some pointers, because too few stood behind it then, comes in under others. Raises `InputError`.
+    Args:
+        agent: the profile's name; records of other agents stay out (None: they come in).
+        incumbents: the slice in force.
+        by_people: lines that people wrote, which come first and take their room.
+        use: use of records by id.
+        outcomes: ends of runs that followed a record or not, by id.
+        now: ISO 8601 time (None: nothing decays).
+        is_withdrawn: whether a record with these pointers was withdrawn; then it comes in with other pointers.
     """
     if not 0 <= low_tokens <= high_tokens <= budget_tokens:
         found = f"{low_tokens} to {high_tokens} tokens of {budget_tokens}"
@@ -198,30 +202,30 @@ def fit(
 
 
 def slice_tokens(records: Sequence[MetaRecord], counter: Counter) -> int:
-    """Tokens of the section as the head counts it, labels and frame included."""
+    """Count the tokens of the section as the head does, labels and frame included."""
     text = meta_text(ProfileDocument(meta=tuple(records)), line_writer(records))
     return counter.text(text + "\n") + FRAME_TOKENS if text else 0
 
 
 def fits_slice(records: Sequence[MetaRecord]) -> bool:
-    """Whether these records are no more than what a night would place."""
+    """Whether a night would place so many tokens of records."""
     return slice_tokens(records, line_counter()) <= HIGH_TOKENS
 
 
 def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> list[MetaRecommendation]:
-    """Records that may stand in a slice that everybody is shown."""
+    """Return the records that may enter a slice for everybody."""
     active = [one for one in records if one.status == "active"]
     ids = {one.id for one in active}
     return [one for one in active if _is_usable(one, agent, ids)]
 
 
 def line_counter() -> Counter:
-    """What counts the lines of a slice."""
+    """Return the counter of a slice's tokens."""
     return Counter(load_tokenizer(DEFAULT_TOKENIZER))
 
 
 def line_of(record: MetaRecommendation) -> str:
-    """The line that a record would be in a prompt."""
+    """Return a record's line in a prompt."""
     shown = next(_shown(record, None))
     return line_writer([shown])(shown)
 
@@ -229,7 +233,7 @@ def line_of(record: MetaRecommendation) -> str:
 def value(
     one: MetaRecommendation, use: RecordUse | None, now_seconds: float | None, outcomes: AdviceOutcomes | None = None
 ) -> float:
-    """What a record is expected to be worth in a session."""
+    """Return a record's expected value in a session."""
     said = math.log2(1 + max(1, one.support.principals))
     sure = 1.0 if _is_approved(one) else one.confidence.lower95
     used = use or RecordUse()
@@ -248,7 +252,7 @@ def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> 
         and (approved or KINDS[one.kind].gate != "person")
         and (approved or one.sensitivity == "none")
         and one.superseded_by is None
-        and active.isdisjoint(one.conflicts)  # of two that say the opposite, none speaks to everybody
+        and active.isdisjoint(one.conflicts)  # of two records that contradict each other, neither comes in
     )
 
 
@@ -259,7 +263,7 @@ def _is_approved(one: MetaRecommendation) -> bool:
 def _single(
     records: Sequence[MetaRecommendation], valued: Callable[[MetaRecommendation], float]
 ) -> list[MetaRecommendation]:
-    """Each id once; of records that claim a slot with room for one, only the most valuable."""
+    """Return each id once, and only the most valuable record of a slot with a single value."""
     best: dict[tuple[str, ...], MetaRecommendation] = {}
     for one in sorted(records, key=lambda one: (-valued(one), one.id)):
         slot = one.slot
@@ -272,7 +276,7 @@ def _single(
 
 
 def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[MetaRecord]:
-    """The record as the head may show it, best first; an incumbent that says the same keeps its bytes."""
+    """Yield forms of a record for the head, best first; an incumbent with the same text keeps its bytes."""
     approved = _is_approved(one)
     pointers = pointers_of(one)
     if (
@@ -287,14 +291,12 @@ def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[Me
 
 
 def pointers_of(record: MetaRecommendation) -> tuple[str, ...]:
-    """What a record's evidence is in, each message once."""
-    return tuple(dict.fromkeys(_pointer(each.session, each.ref) for each in record.evidence))
-
-
-def _pointer(session: str, ref: str) -> str:
-    """``session§ref``; what a pointer cannot hold is percent-encoded."""
-    name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), session)
-    return f"{name[-(160 - len(ref)) :]}{ref}"
+    """Return pointers to the messages of a record's evidence, as ``session§ref`` with percent-encoded session names."""
+    pointers: dict[str, None] = {}
+    for each in record.evidence:
+        name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), each.session)
+        pointers[f"{name[-(160 - len(each.ref)) :]}{each.ref}"] = None
+    return tuple(pointers)
 
 
 # -- choosing --------------------------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ def _lifted(candidate: _SliceCandidate) -> float:
 
 
 def _chosen(candidates: Sequence[_SliceCandidate], counter: Counter, high_tokens: int) -> list[_SliceCandidate]:
-    """The most valuable set that fits, labels counted: the best of approved and of other records, room shared out."""
+    """Return the most valuable set that fits; approved and other records have a label each, and share the room."""
     groups = [[one for one in candidates if one.record.approved is approved] for approved in (True, False)]
     labels = [counter.text(label + "\n") for label in META_LABELS]
     best = [_knapsack(group, max(0, high_tokens - label)) for group, label in zip(groups, labels, strict=True)]
@@ -319,7 +321,7 @@ def _chosen(candidates: Sequence[_SliceCandidate], counter: Counter, high_tokens
 
 
 Filled = list[tuple[float, tuple[_SliceCandidate, ...]]]
-"""By room in tokens: the most value, and whose it is."""
+"""By room in tokens: the highest value, and its candidates."""
 
 
 def _at(best: Filled, room: int) -> tuple[float, tuple[_SliceCandidate, ...]]:
@@ -342,7 +344,7 @@ def _trimmed(
     low_tokens: int,
     high_tokens: int,
 ) -> list[_SliceCandidate]:
-    """Without padding beyond `low_tokens`, and without what joined lines cost more than lines alone."""
+    """Drop padding beyond `low_tokens`, and lines that exceed `high_tokens` because joined lines cost more tokens."""
     kept = sorted(chosen, key=lambda one: (_lifted(one) / one.tokens, one.record.id), reverse=True)
     while kept and measured(kept) > high_tokens:
         kept.pop()
@@ -355,13 +357,13 @@ def _trimmed(
 
 
 def _laid(chosen: Iterable[_SliceCandidate], incumbents: Sequence[MetaRecord]) -> tuple[MetaRecord, ...]:
-    """The most valuable first; the incumbents as they stood, where it is they and nothing else."""
+    """Order records by value, or keep the order of the incumbents if the set is the same."""
     records = tuple(one.record for one in sorted(chosen, key=lambda one: (-one.value, one.record.id)))
     return tuple(incumbents) if set(records) == set(incumbents) else records
 
 
 class MetaSliceBuilder:
-    """One profile's slice."""
+    """Builds the slice of one profile."""
 
     def __init__(self, settings: NightSettings, store: Store, ledger: Ledger) -> None:
         self._settings, self._store, self._ledger = settings, store, ledger
@@ -372,9 +374,9 @@ class MetaSliceBuilder:
         self._reviews: Mapping[str, Review] = {}
         self._rules: tuple[Rule, ...] = ()
         self.left_out: dict[str, None] = {}
-        """Ids of records that a rollback kept out of what was fitted last."""
+        """Ids of records that a rollback kept out of the last slice."""
         self.set_aside: dict[str, str] = {}
-        """Ids of records that were kept out because their words gainsay a rule, with its key."""
+        """Keys of the rules that kept records out of the last slice, by record id."""
 
     def fitted(
         self,
@@ -384,68 +386,62 @@ class MetaSliceBuilder:
         base: int,
         now: str,
     ) -> tuple[MetaRecord, ...]:
-        """The slice that follows `before`, which is that of version `base`."""
+        """Return the slice that follows `before`, the slice of version `base`."""
         self._taken, self._reviews, self.left_out = taken_back(self._store, self._versions, base), reviews, {}
         self._rules, self.set_aside = rules_of(self._versions.at(base).profile if base else None), {}
         by_people = tuple(record for record in before if not is_claim_id(record.id))
         shared = [record for record in active if record.scope.is_shared and not self._must_wait(record)]
-        return (*by_people, *self._chosen(shared, before, now))
-
-    def _must_wait(self, record: MetaRecommendation) -> bool:
-        """Whether a line was locked since the record was judged, so that a person has to see the record first."""
-        if KINDS[record.kind].is_template or (record.review is not None and record.review.state == "approved"):
-            return False
-        if record.slot.attribute in self._settings.admission.unrelated_slots:
-            return False  # judged so (`admission.under_rules`), whichever lines are locked
-        locked = [rule.text for rule in self._rules if rule.locked]
-        return bool(locked) and not any(restates(line, record.text) for line in locked)
-
-    def why_left_out(self) -> Iterator[str]:
-        """Lines of the report about records that a rollback or a rule kept out; a person may bring them back."""
-        if self.left_out:
-            ids = ", ".join(sorted(self.left_out))
-            yield f"a rollback took back {ids}; a person may approve it anew: `ctxsteward steward review ID --approve`"
-        for id_, key in sorted(self.set_aside.items()):
-            yield f"set aside {id_}: it gainsays {key}; `ctxsteward steward quarantine` shows it"
-
-    def _chosen(
-        self, shared: Sequence[MetaRecommendation], before: Sequence[MetaRecord], now: str
-    ) -> tuple[MetaRecord, ...]:
-        by_people = [record for record in before if not is_claim_id(record.id)]
-        incumbents = [record for record in before if is_claim_id(record.id)] if self._settings.keep_places else []
-        return fit(
+        chosen = fit(
             shared,
             self.counter,
             agent=self._settings.profile,
-            incumbents=incumbents,
+            incumbents=[record for record in before if is_claim_id(record.id)] if self._settings.keep_places else [],
             by_people=by_people,
             now=now,
             use=self._use(),
             outcomes=self._outcomes(shared),
             is_withdrawn=self.is_out,
         )
+        return (*by_people, *chosen)
+
+    def _must_wait(self, record: MetaRecommendation) -> bool:
+        """Whether a person must see the record first, because a line was locked after the record was judged."""
+        if KINDS[record.kind].is_template or (record.review is not None and record.review.state == "approved"):
+            return False
+        if record.slot.attribute in self._settings.admission.unrelated_slots:
+            return False  # `admission.under_rules` admits it, whichever lines are locked
+        locked = [rule.text for rule in self._rules if rule.locked]
+        return bool(locked) and not any(restates(line, record.text) for line in locked)
+
+    def why_left_out(self) -> Iterator[str]:
+        """Yield lines of the report about records that a rollback or a rule kept out, and how to bring them back."""
+        if self.left_out:
+            ids = ", ".join(sorted(self.left_out))
+            yield f"a rollback took back {ids}; a person may approve it anew: `ctxsteward steward review ID --approve`"
+        for id_, key in sorted(self.set_aside.items()):
+            yield f"set aside {id_}: it gainsays {key}; `ctxsteward steward quarantine` shows it"
 
     def _outcomes(self, records: Iterable[MetaRecommendation]) -> Mapping[str, AdviceOutcomes]:
-        """Of what was tried about tool errors."""
+        """Return the outcomes of records of tool errors, by id."""
         fixes = {one.id: one for one in records if KINDS[one.kind].gate == "fix"}
         bases = ((one, self._ledger.basis(id)) for id, one in fixes.items())
         return {one.id: AdviceOutcomes.of(one.action, basis.tried) for one, basis in bases if basis is not None}
 
     def _use(self) -> Mapping[str, RecordUse]:
-        """What use each record was, over all finished batches, without sessions of people who were forgotten."""
+        """Return the use of each record over all finished batches, without sessions of forgotten people."""
         settings = self._settings
         batches = BatchRecords(self._store, settings.tenant, settings.profile, extractor="")
         self._ledger.uses.catch_up(batches.addresses(), batches.read, frozenset(self._vault.erased()))
         return self._ledger.uses.of_records()
 
     def is_out(self, record: MetaRecord) -> bool:
-        """Whether a record was withdrawn, or taken back by a rollback that no person has answered since."""
+        """Whether a record was withdrawn, contradicts a rule, or was taken back and not approved since."""
         review = self._reviews.get(record.id)
         if self._taken.keeps_out(record, review.when if review is not None and record.approved else None):
             self.left_out[record.id] = None
             return True
         conflict = None if record.approved else against(self._rules, record.text)
-        if conflict is not None:  # a rule that is newer than the night
+        if conflict is not None:  # the rule came into force after the record was judged
             self.set_aside[record.id] = conflict.key
             return True
         subject = record_subject(self._settings.profile, record)

@@ -82,6 +82,10 @@ PUT_WEIGHTS: dict[FaultKind, float] = {
 }
 
 
+READ_FRACTION = 0.1
+"""Share of reads that fail."""
+
+
 class SeededFaults:
     """A plan drawn from a seed, in which a share of puts and of reads fails."""
 
@@ -90,18 +94,17 @@ class SeededFaults:
         seed: int | str,
         *,
         put_fraction: float = 0.35,
-        read_fraction: float = 0.1,
         put_weights: dict[FaultKind, float] | None = None,
     ) -> None:
         weights = PUT_WEIGHTS if put_weights is None else put_weights
         self._random = random.Random(seed)
-        self._put_fraction, self._read_fraction = put_fraction, read_fraction
+        self._put_fraction = put_fraction
         self._kinds, self._weights = list(weights), list(weights.values())
 
     def __call__(self, method: Method, key: str) -> StoreFault:
         draw = self._random
         if method != "put":
-            return StoreFault("error_before") if draw.random() < self._read_fraction else PASS
+            return StoreFault("error_before") if draw.random() < READ_FRACTION else PASS
         if draw.random() >= self._put_fraction:
             return PASS
         kind = draw.choices(self._kinds, self._weights)[0]

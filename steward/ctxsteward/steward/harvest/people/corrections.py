@@ -1,14 +1,14 @@
-"""Corrections: somebody says that what was said or done is wrong, and what is right.
+"""Corrections: a person says that something is wrong, and what is right.
 
-Two-sided ones ("X, not Y", 不是Y是X, "I said X") and a plain "that's wrong" with what is right in the same message are
-strict; a bare "actually" is broad. What is corrected decides the slot: the thing that the sentence is about. A
-correction of the task at hand ("the second ticket") or of its speaker is for its session; one of the world, without "I"
-and "it", may be for everybody, and then needs many.
+Two-sided corrections ("X, not Y", 不是Y是X, "I said X"), and "that's wrong" with the right value in the same message,
+are strict; a bare "actually" is broad. The slot is the thing that the sentence is about. A correction of the task
+at hand ("the second ticket") or of the speaker is for the session; a correction about the world, without "I" and
+"it", may be for everybody, and then needs many voices.
 
-A sentence may say of a thing what is right ("The desk closes at 19:30, not 18:00": desk, 19:30). The thing is no person
-and nothing of the talk ("it", "this one", 我的). A statement is general (`is_general`) when it holds for everybody who
-asks, by its verb ("closes", "takes", 关门) or its noun ("deadline", 期限), and is not about one's own case ("the flight
-leaves at 8").
+A sentence may give the value of a thing ("The desk closes at 19:30, not 18:00": desk, 19:30). The thing is not a
+person and not part of the talk ("it", "this one", 我的). A statement is general (`is_general`) if it holds for
+everybody, by its verb ("closes", "takes", 关门) or its noun ("deadline", 期限), and is not about the speaker's case
+("the flight leaves at 8").
 
 >>> entity_value_in("Actually, refunds take 5 days, not 3.")
 EntityValue(name='refund', value='5 days', is_general=True)
@@ -181,7 +181,11 @@ def _corrected(sentence: Sentence, bare: Sentence | None) -> Observation | None:
     if line is None:
         return None
     thing = entity_value_in(sentence.heard)
-    topic = _of_thing(thing) if thing else _topic(match, sentence)
+    if thing is None:
+        topic = _topic(match, sentence)
+    else:
+        value = value_of(thing.value)
+        topic = ClaimTopic(attribute=f"correction:{thing.name}", subject=thing.name, value=value, polarity="positive")
     observation = claim(
         sentence,
         kind="correction",
@@ -225,12 +229,6 @@ def _is_contrast(match: CueMatch, sentence: Sentence) -> bool:
     return _CLEFT.search(sentence.low) is not None
 
 
-def _of_thing(thing: EntityValue) -> ClaimTopic:
-    return ClaimTopic(
-        attribute=f"correction:{thing.name}", subject=thing.name, value=value_of(thing.value), polarity="positive"
-    )
-
-
 def _topic(match: CueMatch | None, sentence: Sentence) -> ClaimTopic:
     """What it is about: the subject of what is right, else the first word that is neither right nor wrong."""
     right = (match.text_of("v", sentence.text) if match else sentence.text) or ""
@@ -257,7 +255,9 @@ def _head(subject: str) -> str:
 
 
 def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None) -> Reach:
-    sentence = _claim_of(sentence)
+    # The words of a protest say nothing about what is right: "you" and "it" there do not make it local.
+    protest = _PROTEST.match(sentence.low)
+    sentence = sentence._replace(low=sentence.low[protest.end() :]) if protest else sentence
     if sentence.talk.project and is_of_project(sentence):
         return "session"
     if thing is not None and thing.is_general and not is_local(sentence, strictly=True):
@@ -266,9 +266,3 @@ def _reach(sentence: Sentence, topic: ClaimTopic, thing: EntityValue | None) -> 
         return "session"
     about = topic.attribute.removeprefix("correction:")
     return "session" if about == "said" or _VAGUE.search(sentence.low) else "shared"
-
-
-def _claim_of(sentence: Sentence) -> Sentence:
-    """The sentence without its protest: "you" and "it" there say nothing of what is right."""
-    protest = _PROTEST.match(sentence.low)
-    return sentence._replace(low=sentence.low[protest.end() :]) if protest else sentence

@@ -1,9 +1,9 @@
-"""What people say to an assistant in their own words: kept for the case that several mean the same.
+"""People's sentences to an assistant that no cue found, kept in case several people mean the same.
 
-No cue decides. A sentence is kept if it could hold for others: it is plain talk, no question, says enough to be
-compared, and carries no identifier, address or date of its speaker's case. Where the assistant works with tools, what
-it acts on, the answer to its question, and the last word are of the speaker's task (`_of_the_task`). One person's
-sentence makes no record; `ledger.meanings` groups what three say alike, and a person decides.
+A sentence is kept if it could hold for others: plain talk, not a question, long enough to compare, and without an
+identifier or address of the speaker's case. If the assistant works with tools, messages that it acts on, answers to
+its questions and the last message belong to the speaker's task and are left out (`_of_the_task`). One person's
+sentence makes no record; `ledger.meanings` groups sentences that three people say alike, and a person decides.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SCORE = 0.3
 def sentences_of_people(sentences: Sequence[Sentence]) -> list[Observation]:
     """The sentences that could hold for others, each as a claim of its own."""
     if not any(said.role == "assistant" for said in sentences[0].talk.utterances) if sentences else True:
-        return []  # nobody is spoken to
+        return []  # no assistant takes part
     of_the_task = _of_the_task(sentences[0].talk) if sentences[0].is_task else frozenset[int]()
     found: list[Observation] = []
     for sentence in sentences:
@@ -74,7 +74,7 @@ def _is_of_the_case(sentence: Sentence) -> bool:
 
 
 def _of_the_task(talk: ReplayedTranscript) -> frozenset[int]:
-    """Ordinals of people's messages that the assistant acts on before anybody speaks again, and of the last one."""
+    """Return the ordinals of user messages that the assistant acts on with tool calls, and of the last one."""
     ordinal, found = 0, set[int]()
     for said in talk.utterances:
         if said.role == "user":

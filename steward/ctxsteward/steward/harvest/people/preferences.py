@@ -1,10 +1,10 @@
 """Wishes: how people want to be answered.
 
-A standing wish ("from now on", "never", 以后都) is strict. One that is about the form of answers alone ("never use
-emojis") may hold for everybody, where enough others say the same; any other is its speaker's own and is not kept. A
-complaint ("stop asking"), which is about what was just done, is broad, but for one about form. What is asked, supposed,
-reported, denied or meant in irony gives nothing strict, and mostly nothing at all. What somebody likes or is has no cue
-here: it is for its speaker alone.
+A standing wish ("from now on", "never", 以后都) is strict. A wish only about the form of answers ("never use emojis")
+may hold for everybody if enough others say the same; any other wish is the speaker's own and is not stored. A
+complaint about the last answer ("stop asking") is broad, unless it is about form. Questions, suppositions, reports,
+denials and irony give nothing strict, and mostly nothing at all. There are no cues for what a person likes or is,
+because that is for the speaker alone.
 
 Source: the state design (gates by kind and scope); the measured cue lists of the layered-envelope design.
 """
@@ -48,18 +48,12 @@ def preferences(sentences: Sequence[Sentence]) -> list[Observation]:
     for sentence in sentences:
         if len(sentence.text) > MAX_CHARS:
             continue
-        observation = _wish(sentence)
-        if observation is not None:
-            found.append(observation)
+        for match in matches(sentence, ENGLISH, CHINESE):
+            wish = _read(match, sentence)
+            if wish is not None:
+                found.append(wish)
+                break
     return found
-
-
-def _wish(sentence: Sentence) -> Observation | None:
-    for match in matches(sentence, ENGLISH, CHINESE):
-        observation = _read(match, sentence)
-        if observation is not None:
-            return observation
-    return None
 
 
 def _read(match: CueMatch, sentence: Sentence) -> Observation | None:

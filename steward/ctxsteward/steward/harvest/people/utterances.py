@@ -1,18 +1,17 @@
-"""What people say in a transcript, sentence by sentence: whose it is, where it stands, which question it answers.
+"""The sentences that people say in a transcript, each with its place, and the question that it answers.
 
-Only people are heard, in user messages. Tool and system text is never heard, an assistant's only as the question that a
-person answers (the state design: no record rests on tool text). Places are byte ranges of the UTF-8 text of a message.
-
-What is not the speaker's own word (`language.foreign_text`) is not heard.
+Only user messages are read. Text of tools and of the system is never read, and text of the assistant only as a question
+that a person answers (the state design: no record rests on tool text). Places are byte ranges of a message's UTF-8
+text. Text that is not the speaker's own (`language.foreign_text`) is masked.
 
 >>> [AnchorWords("lol because+love").are_in(listed(said)) for said in ("lol ok", "because i love it", "i love it")]
 [True, True, False]
 
-A `CueTable` says which patterns to try on a sentence, found by the words it holds. A row of the lists in
-`ctxsteward.language` is ``label | anchors | pattern``, its label ``strength`` or ``strength:attribute``. Anchors are
-words (English; ``a+b``: both of them, the rarer one first) or strings (Chinese). A pattern is tried only where one of
-its anchors occurs, so a sentence without any costs one look-up a word. Patterns run on lower case, and their gaps are
-bounded by the sentence.
+A `CueTable` chooses the patterns to try on a sentence by the words in it. A row of the lists in `ctxsteward.language`
+is ``label | anchors | pattern``; the label is ``strength`` or ``strength:attribute``. Anchors are words (English;
+``a+b`` for both, the rarer one first) or strings (Chinese). A pattern is tried only if one of its anchors occurs, so a
+sentence without anchors costs one look-up for each word. Patterns run on lower case, and their gaps end with the
+sentence.
 """
 
 from __future__ import annotations
@@ -125,14 +124,11 @@ def _question_before(before: ReplayedUtterance | None, said: ReplayedUtterance) 
         or ("?" not in before.text and "？" not in before.text)
     ):
         return None
-    if before.role == said.role or _days_apart(before, said):
+    is_other_day = before.ts is not None and said.ts is not None and before.ts[:10] != said.ts[:10]
+    if before.role == said.role or is_other_day:
         return None
     asked = " ".join(reversed(list(_questions(before.text))))
     return " ".join(asked.split())[-MAX_ASKED_CHARS:] or None
-
-
-def _days_apart(before: ReplayedUtterance, said: ReplayedUtterance) -> bool:
-    return before.ts is not None and said.ts is not None and before.ts[:10] != said.ts[:10]
 
 
 def _questions(text: str) -> Iterator[str]:

@@ -1,19 +1,19 @@
-"""The tool calls of a transcript in order, each with its answer, whether that was an error, and what its arguments are.
+"""The tool calls of a transcript in order, each with its answer, its error and its arguments.
 
-An answer belongs to the latest call of its id that has none yet; one without an id belongs to the oldest open call of
-the same message group. A call without an answer is pending: it neither failed nor worked. Arguments are JSON objects as
-the model wrote them; anything else (cut short, a list, too large or too deep) is one parameter without a name.
+An answer belongs to the latest open call with its id; an answer without an id belongs to the oldest open call of the
+same message group. A call without an answer is pending: it neither failed nor worked. Arguments are JSON objects as the
+model wrote them; other arguments (cut short, a list, too large or too deep) are one parameter without a name.
 
 A *parameter* is a name at the top of the arguments; a *leaf* is the path of a value inside it (``payments[].amount``),
-list positions left out. Names that are not written like identifiers are dropped with what they hold: a name can reach a
-record, so it must look like one that a tool's author chose. A *kind* says what a value looks like, in a closed set of
-words, never what it says:
+without list positions. Names that do not look like identifiers are dropped with their values: a name can reach a
+record, so it must look like the choice of a tool's author. A *kind* describes the form of a value in a closed set of
+words, never the value:
 
 >>> kind("2024-05-01"), kind("05/01/2024"), kind([{"first": "A", "dob": "1990-01-01"}]), kind(3)
 ('YYYY-MM-DD', 'NN/NN/YYYY', 'list of objects with first, dob', 'integer')
 
-The calls of the transcript that was read last are remembered by identity, because several harvesters ask for them and
-comparing a transcript costs as much as reading it.
+The calls of the last transcript are cached by identity, because several harvesters need them, and comparing transcripts
+costs as much as reading them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def latest(read: Callable[[ReplayedTranscript], T]) -> Callable[[ReplayedTranscript], T]:
-    """A pure function of a transcript, with its latest answer kept."""
+    """Cache the latest result of a pure function of a transcript."""
     kept: list[tuple[ReplayedTranscript, T]] = []
 
     @wraps(read)
@@ -53,7 +53,7 @@ MAX_ARGUMENT_CHARS = 64_000
 MAX_LEAVES = 400
 MAX_NAME_WORDS = 4
 MAX_RETRIED = 2
-"""Arguments in which a call and the try after it differ."""
+"""Most arguments in which a refused call and its repetition differ."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 _TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,63}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]{4}")
@@ -68,22 +68,27 @@ class ToolStep:
     """One answered or pending call."""
 
     position: int
-    """Its place among the calls of the transcript, from 0."""
+    """Index among the calls of the transcript."""
     utterance: int
-    """Index of the assistant's utterance that made it."""
+    """Index of the assistant's utterance with the call."""
     tool: str
     arguments: dict[str, object] | None
-    """None: not a JSON object."""
+    """None if they are not a JSON object."""
     raw: str
     answer: ReplayedUtterance | None
     answered: int
-    """Index of the answer's utterance; that of the call while it is pending."""
+    """Index of the answer's utterance; of the call's if it is pending."""
     failure: ToolFailure | None
 
     @property
     def works(self) -> bool:
-        """Whether it came back without an error."""
+        """Whether the call was answered without an error."""
         return self.answer is not None and self.failure is None
+
+    def values(self) -> Iterator[tuple[str, Leaf]]:
+        """Yield the leaves of all arguments, each with its path."""
+        for name, value in (self.arguments or {}).items():
+            yield from leaves(value, name)
 
 
 @latest
@@ -99,7 +104,9 @@ def steps(replayed: ReplayedTranscript) -> tuple[ToolStep, ...]:
             raw=call.arguments,
             answer=replayed.utterances[answered] if answered >= 0 else None,
             answered=answered if answered >= 0 else asked,
-            failure=_failure(replayed.utterances[answered]) if answered >= 0 else None,
+            failure=refused(replayed.utterances[answered].text, is_error=replayed.utterances[answered].is_error)
+            if answered >= 0
+            else None,
         )
         for position, (asked, call, answered) in enumerate(found)
     ]
@@ -116,9 +123,9 @@ def steps(replayed: ReplayedTranscript) -> tuple[ToolStep, ...]:
 
 
 def _is_retried(step: ToolStep, later: ToolStep) -> bool:
-    """Whether a call was refused, as the next call of its tool shows: the same but for one or two arguments.
+    """Whether the next call of a tool shows that a call was refused, because it differs in one or two arguments.
 
-    Its answer speaks of one of these, by name or value, and has nothing in common with the next one but words.
+    The answer must name one of these or its value, and must have no JSON key in common with the next answer.
     """
     old, new = step.arguments, later.arguments
     if not old or not new or step.answer is None or later.answer is None or later.utterance <= step.utterance:
@@ -134,7 +141,7 @@ def _is_retried(step: ToolStep, later: ToolStep) -> bool:
 
 
 def _keys(text: str) -> frozenset[str]:
-    """Names at the top of a JSON answer."""
+    """Return the names at the top of a JSON answer."""
     value = _json(text)
     return frozenset(value) if isinstance(value, dict) else frozenset()
 
@@ -147,7 +154,7 @@ def _json(text: str) -> object:
 
 
 def values_in(text: str) -> Iterator[object]:
-    """Every value in a JSON text, objects and lists before what is in them; nothing where it is no JSON."""
+    """Yield every value in a JSON text, objects and lists before their parts; nothing if the text is not JSON."""
     try:
         waiting: list[object] = [json.loads(text)]
     except (ValueError, RecursionError):
@@ -161,7 +168,7 @@ def values_in(text: str) -> Iterator[object]:
 
 
 def is_name(name: str) -> bool:
-    """Whether a parameter's name looks chosen by a tool's author: an identifier of a few words."""
+    """Whether a parameter's name is an identifier of a few words, as a tool's author would choose it."""
     return bool(_NAME.fullmatch(name)) and len(_WORDS.findall(name)) <= MAX_NAME_WORDS
 
 
@@ -171,7 +178,7 @@ def is_tool(name: str) -> bool:
 
 
 def name_words(name: str) -> frozenset[str]:
-    """The words of an identifier, lower case, without a plural s.
+    """Return the words of an identifier in lower case, without a plural s.
 
     >>> sorted(name_words("payment_methods[].paymentId"))
     ['id', 'method', 'payment']
@@ -181,7 +188,7 @@ def name_words(name: str) -> frozenset[str]:
 
 
 def leaf_name(path: str) -> str:
-    """The last name of a path.
+    """Return the last name of a path.
 
     >>> leaf_name("payments[].payment_id"), leaf_name("tags[]")
     ('payment_id', 'tags')
@@ -190,7 +197,7 @@ def leaf_name(path: str) -> str:
 
 
 def is_identifier(path: str) -> bool:
-    """Whether a leaf names a thing, so that the same name means the same at every tool.
+    """Whether a leaf identifies a thing, so that its name means the same for every tool.
 
     >>> [is_identifier(path) for path in ("payments[].payment_id", "flightNumber", "number_of_bags", "amount")]
     [True, True, False, False]
@@ -200,7 +207,7 @@ def is_identifier(path: str) -> bool:
 
 
 def leaves(value: object, path: str) -> Iterator[tuple[str, Leaf]]:
-    """The scalars below a parameter, each with its path; at most `MAX_LEAVES`, as written."""
+    """Yield the scalars below a parameter as written, each with its path, up to `MAX_LEAVES`."""
     waiting: list[tuple[str, object]] = [(path, value)]
     count = 0
     while waiting and count < MAX_LEAVES:
@@ -238,21 +245,15 @@ def _paired(utterances: tuple[ReplayedUtterance, ...]) -> Iterator[tuple[int, Re
         yield index, call, answer
 
 
-def _failure(answer: ReplayedUtterance) -> ToolFailure | None:
-    return refused(answer.text, is_error=answer.is_error)
-
-
 def refused(text: str, *, is_error: bool = False) -> ToolFailure | None:
-    """The error that an answer reports, or the refusal that it is; None: the call worked, as far as this tells."""
-    return failure(text, is_error=is_error) or _refusal(text)
+    """Return the error or the refusal in an answer; None if the call seems to have worked.
 
-
-def _refusal(text: str) -> ToolFailure | None:
-    """A small object that says no in its own words, whatever its keys are; None: it is none.
-
-    It has one sentence, which denies something, beside one word or a false, and names no thing: what a call that works
-    gives back has values of its own.
+    A refusal is a small JSON object with one sentence that denies something, beside one word or a false. It has no
+    identifier, because the answer to a successful call has values of its own.
     """
+    reported = failure(text, is_error=is_error)
+    if reported is not None:
+        return reported
     value = _object(text) if len(text) <= HEAD_CHARS and text.lstrip().startswith("{") else None
     if value is None or any(map(is_identifier, value)):
         return None
@@ -283,7 +284,7 @@ def _object(text: str) -> dict[str, object] | None:
 MAX_KEYS = 6
 SWITCH = "true or false"
 SWITCHES = frozenset((SWITCH, "null", "empty text", "empty list"))
-"""Kinds that turn something on or off."""
+"""Kinds of values that switch something on or off."""
 FIGURES = frozenset(("integer", "number"))
 _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern))
@@ -316,7 +317,7 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def kind(value: object) -> str:
-    """The kind of an argument: its type, its format where it has a known one, an object's keys."""
+    """Return the kind of an argument: its type, a known format, or an object's keys."""
     match value:
         case None:
             return "null"
@@ -331,25 +332,19 @@ def kind(value: object) -> str:
         case str():
             return next((name for name, pattern in _FORMATS if pattern.fullmatch(value[:200])), "text")
         case dict():
-            return _object_kind(value)
-        case list():
-            return f"list of {_plural(value)}" if value else "empty list"
+            keys = [key for key in list(value)[: MAX_KEYS + 1] if is_name(key)]
+            return f"object with {', '.join(keys[:MAX_KEYS])}" if keys else "object"
+        case []:
+            return "empty list"
+        case [item, *_]:
+            first = kind(item)
+            if first.startswith("object"):
+                return f"list of objects{first.removeprefix('object')}"
+            return "list of lists" if "list" in first else f"list of values ({first})"
         case _:
             return "value"
 
 
 def family(described: str) -> str:
-    """The coarser kind: two of one family differ in format alone."""
+    """Return the family of a kind: object, list or scalar."""
     return "object" if described.startswith("object") else "list" if "list" in described else "scalar"
-
-
-def _object_kind(value: dict[str, object]) -> str:
-    keys = [key for key in list(value)[: MAX_KEYS + 1] if is_name(key)]
-    return f"object with {', '.join(keys[:MAX_KEYS])}" if keys else "object"
-
-
-def _plural(items: list[object]) -> str:
-    first = kind(items[0])
-    if first.startswith("object"):
-        return "objects" + first.removeprefix("object")
-    return "lists" if "list" in first else f"values ({first})"

@@ -1,19 +1,18 @@
-"""Tool errors and what recovered them.
+"""Tool errors, and the fixes that recovered them.
 
-``book may fail with payment at payment_id: take payment_id from get_user.`` An
-observation is a template over tool name, normalized error code and our own diff of arguments (`templates`): no
-word of a tool's answer and no value of an argument is in what it says. What the error says without its values is kept
-beside it as a key (`cause_of`), so that causes can be told apart. Its evidence points at the answer that failed and at
-the one that worked after it. Runs that succeeded and runs that failed are told apart, so that a record can contrast
-them:
+``book may fail with payment at payment_id: take payment_id from get_user.`` An observation is a template over tool
+name, normalized error code and our own diff of arguments (`templates`), without words of a tool's answer or values of
+arguments. The words of the error without values are kept as a key (`cause_of`) to distinguish causes. The evidence is
+the failed answer and the later successful one. The end of the run decides the strength, so that a record can compare
+runs:
 
-    recovered   what was done after the error in a run that succeeded; one observation a recovery, so that they can be
-                counted. Where nothing was: the run did without the call, and the advice is to stop
-    accepted    the same in a run of which nobody says how it ended
-    failed      the same in a run that failed, cited as `contradicts`: that a call was accepted does not say that it
-                was right
-An error after which nothing worked says nothing here (`statements` quotes it). Errors without a known code need a
-parameter and a telling diff.
+    recovered   a fix in a run that succeeded, one observation for each recovery. If there was no fix, the run succeeded
+                without the call, and the advice is to stop
+    accepted    the same in a run with an unknown end
+    failed      the same in a run that failed, cited as `contradicts`, because an accepted call need not be right
+
+An error without a later success gives no observation here (`statements` quotes it). Errors without a known code need a
+parameter and a specific diff.
 
 Observations of one slot (tool, error code and parameter) and of one cause are one claim, whatever they advise.
 
@@ -29,7 +28,7 @@ from ctxsteward.schemas.recommendation import Relation, Slot
 
 from ...observations.observation import MessageSpan, Observation, Strength
 from ...observations.transcript import ReplayedTranscript
-from .calls import ToolStep, is_name, is_tool, leaves, steps
+from .calls import ToolStep, is_name, is_tool, steps
 from .episodes import ErrorEpisode, episodes
 from .error_codes import SPAN_CHARS, says
 from .templates import (
@@ -69,13 +68,13 @@ _SCORES: dict[Verb, float] = {
 
 
 _STRENGTHS: dict[bool | None, Strength] = {True: "recovered", None: "accepted", False: "failed"}
-"""Of what was done after an error, by whether its run succeeded."""
+"""Strength of a fix by whether the run succeeded."""
 
 
 def tool_errors(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
-    """Observations of a transcript's tool errors, in order."""
+    """Return the observations of a transcript's tool errors, in order."""
     found: dict[tuple[FixTrigger, int | None, bool], tuple[tuple[ArgumentFix, ...], list[ErrorEpisode]]] = {}
-    standing = {step.tool: step.position for step in steps(replayed) if step.failure is None}  # its last call
+    standing = {step.tool: step.position for step in steps(replayed) if step.failure is None}  # last good calls
     for episode in episodes(replayed):
         if not is_tool(episode.failed.tool):
             continue
@@ -88,7 +87,7 @@ def tool_errors(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
 
 
 def _claims(episode: ErrorEpisode, stopped: bool | None) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
-    """What an error says; `stopped`: whether its run succeeded without the call; None: with it, or nobody knows."""
+    """Yield trigger and advice of an error; `stopped` is whether a run without further calls of the tool succeeded."""
     tool, code = episode.failed.tool, episode.code
     if episode.worked is None and code != "other" and stopped is not None:
         yield FixTrigger(tool, code, next(iter(episode.parameters), None)), (ArgumentFix(verb="stop"),)
@@ -121,22 +120,21 @@ def _observation(
         trigger=str(trigger),
         action=action(fitting),
         cause=cause_of(seen[0].failed),
-        ts=_ts(seen),
+        ts=seen[0].failed.answer.ts if seen[0].failed.answer else None,
         extractor=TOOL_ERRORS_EXTRACTOR,
     )
 
 
 def cause_of(step: ToolStep) -> str:
-    """What an error says, as a template: the words of the line that names it, without values.
+    """Return the words of an error without values: numbers, quotes, file names, codes and the call's own values.
 
-    Numbers, what stands in quotes, names of files, codes, and words of the call's own values are slots. Of several
-    lines the last that says the same kind of error counts: tools put general words first.
+    If the error has several lines, the last line with its code counts, because tools put general words first.
     """
     if step.failure is None:
         return ""
     lines = [line for line in step.failure.message.splitlines() if line.strip()]
     line = next((line for line in reversed(lines[1:]) if says(line, step.failure.code)), "") or next(iter(lines), "")
-    own = {token for _, value in _values(step) for token in _CAUSE_WORD.findall(str(value)[:MAX_TEXT_CHARS].casefold())}
+    own = {token for _, value in step.values() for token in _CAUSE_WORD.findall(str(value)[:MAX_TEXT_CHARS].casefold())}
     names = {name.casefold() for name in step.arguments or {} if is_name(name)}
     plain = _ERROR_LEAD.sub("", _IN_QUOTES.sub(" ", line))
     words = [
@@ -145,15 +143,10 @@ def cause_of(step: ToolStep) -> str:
     return " ".join(words[:MAX_CAUSE_WORDS])
 
 
-def _values(step: ToolStep) -> Iterator[tuple[str, object]]:
-    for name, value in (step.arguments or {}).items():
-        yield from leaves(value, name)
-
-
 def _places(
     seen: Iterable[ErrorEpisode], worked: ToolStep | None, relation: Relation, has_stopped: bool
 ) -> Iterator[MessageSpan]:
-    """The failures, then the answer that worked; of an empty answer, or a stop, the last failure."""
+    """Yield the failures, then the successful answer, or the last failure if that is empty or the run stopped."""
     failures = [place for e in seen if (place := _failure(e.failed))][:MAX_FAILURES]
     answer = worked.answer if worked else None
     good = MessageSpan.opening(answer.ref, answer.text, SPAN_CHARS) if answer else None
@@ -170,8 +163,3 @@ def _failure(step: ToolStep) -> MessageSpan | None:
     if step.answer is None or step.failure is None:
         return None
     return MessageSpan.within(step.answer.ref, step.answer.text, step.failure.start, step.failure.stop)
-
-
-def _ts(seen: list[ErrorEpisode]) -> str | None:
-    answer = seen[0].failed.answer
-    return answer.ts if answer else None

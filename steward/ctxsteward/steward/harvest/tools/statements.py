@@ -1,14 +1,13 @@
-"""What tools state: sentences of their answers that come back from run to run, refusals among them.
+"""Statements of tools: sentences of their answers that recur in several runs, refusals among them.
 
-A tool tells the rules of its service in its own words: ``{"status": "rejected", "reason": "Fares of …"}``, a note, a
-fee and how it was worked out. An answer is data where it is about one thing, and a statement where the same words come
-back about others. So an observation is a sentence of an answer, and its *skeleton*: the words, with a slot for each
-value (numbers, codes, what stands in quotes, values of the call, names that a tool gave). Sentences of one tool with
-one skeleton are one claim. A record needs three runs, about as many things where the answer names one
-(`is_identifier`); a slot shows its value where all of them have the same (`statement`), because a value of one run is
-told to nobody else. Only a person puts a statement in force.
+Tools state the rules of their service in their own words: ``{"status": "rejected", "reason": "Fares of …"}``, a note, a
+fee and its computation. A sentence about one thing is data; a sentence that recurs about several things is a statement.
+So an observation has a sentence and its *skeleton*: the words, with a slot for each value (numbers, codes, quotes,
+values of the call, names that a tool gave). Sentences of one tool with one skeleton are one claim. A record needs three
+runs, about three things if the answer names one (`is_identifier`). A slot shows its value only if it is the same in all
+runs (`statement`), so that a value of one run is shown to nobody else. Only a person puts a statement in force.
 
-What an answer says beside an empty list ("nothing found") tells of the search, not of the service, and is left out.
+A text beside an empty list ("nothing found") is about the search, not about the service, and is left out.
 
 Source: He et al. 2017, Drain (templates of log messages by fixed words and slots).
 """
@@ -26,7 +25,7 @@ from ctxsteward.schemas.recommendation import Slot
 
 from ...observations.observation import MessageSpan, Observation
 from ...observations.transcript import ReplayedTranscript, ReplayedUtterance
-from .calls import ToolStep, is_identifier, is_tool, leaves, steps, values_in
+from .calls import ToolStep, is_identifier, is_tool, steps, values_in
 from .episodes import ErrorEpisode, episodes
 from .templates import FixTrigger, action, is_hintable
 
@@ -35,7 +34,7 @@ STATEMENT = "statement"
 """Attribute of the slot."""
 SLOT = "…"
 MAX_STATEMENTS = 60
-"""Of one run."""
+"""Most statements of one run."""
 MAX_ANSWER_CHARS = 20_000
 MAX_SENTENCE_CHARS = 200
 MIN_WORDS = 3
@@ -81,7 +80,7 @@ def statements(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
 
 
 def _is_mended(episode: ErrorEpisode) -> bool:
-    """Whether all that helped after an error was to write the call otherwise."""
+    """Whether an error was fixed only by writing the call in another way."""
     told = [(FixTrigger(episode.failed.tool, episode.code, name), advice) for name, advice in episode.fixes]
     return bool(told) and all(is_hintable(str(trigger), action(advice)) for trigger, advice in told)
 
@@ -105,7 +104,7 @@ def skeleton_of(sentence: str, names: Sequence[str] = ()) -> str:
 
 
 def statement(told: Sequence[str], skeleton: str) -> str:
-    """The sentence that several have in common: a slot keeps its value where all have the same.
+    """Join sentences with one skeleton: a slot keeps its value only if all sentences have the same.
 
     >>> statement(["Fee: 5 % of $300.", "Fee: 5 % of $80."], "fee: … % of …")
     'Fee: 5 % of …'
@@ -152,10 +151,9 @@ def _observation(
 
 
 def run_key(replayed: ReplayedTranscript, things: Sequence[str]) -> str:
-    """What a run was about: the things that an answer names, its task, its user, or the words of its opening.
+    """Return the key of a run's task: the things that an answer names, its task, its user, or its first message.
 
-    The opening counts in an operator's own runs alone. The form is that of earlier versions, whose openings were
-    sketches.
+    The first message counts only in an operator's own runs. Earlier versions decided the form of the key.
     """
     name = f"of {replayed.principal}" if replayed.principal is not None else ""
     name = name if replayed.task is None else f"task {replayed.task}"
@@ -171,7 +169,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def task_in(key: str) -> str:
-    """The task in a `run_key`: equal for tries at one task; empty where nobody says.
+    """Return the task in a `run_key`, equal for runs of one task, or an empty text.
 
     >>> task_in('["task t", "", 0, []]'), task_in('["", "0a1b2c", 1, []]'), task_in("")
     ('=task t', '0a1b2c', '')
@@ -184,7 +182,7 @@ def task_in(key: str) -> str:
 
 
 def _told(step: ToolStep, answer: ReplayedUtterance) -> Iterator[ToldSentence]:
-    """The sentences of an answer: of its JSON, or of the message of a failure."""
+    """Yield the sentences in the JSON of an answer, or in the message of a failure."""
     text = answer.text
     try:
         value = json.loads(text) if text.lstrip()[:1] in ("{", "[", '"') else None
@@ -194,14 +192,15 @@ def _told(step: ToolStep, answer: ReplayedUtterance) -> Iterator[ToldSentence]:
         if step.failure is not None:
             yield from _sentences(text, text[step.failure.start : step.failure.stop], "", ())
         return
-    called = () if step.failure else tuple(f"{path}={leaf}" for path, leaf in _called(step) if is_identifier(path))
+    called = () if step.failure else tuple(f"{path}={leaf}" for path, leaf in step.values() if is_identifier(path))
     waiting: list[tuple[object, str, tuple[str, ...]]] = [(value, "", ())]
     while waiting:
         here, label, things = waiting.pop(0)
         if isinstance(here, dict):
             own = (f"{key}={item}" for key, item in here.items() if is_identifier(key) and isinstance(item, str | int))
             things = tuple(dict.fromkeys((*things, *own)))
-            if not _is_empty_search(here):
+            parts = [item for item in here.values() if isinstance(item, dict | list)]
+            if any(parts) or not parts:  # else the search found nothing
                 several = sum(isinstance(item, str) and _says_something(item) for item in here.values()) > 1
                 waiting += [(item, key if several else "", things) for key, item in here.items()]
         elif isinstance(here, list):
@@ -210,21 +209,10 @@ def _told(step: ToolStep, answer: ReplayedUtterance) -> Iterator[ToldSentence]:
             yield from _sentences(text, here, label, things or called)
 
 
-def _called(step: ToolStep) -> Iterator[tuple[str, object]]:
-    for name, value in (step.arguments or {}).items():
-        yield from leaves(value, name)
-
-
-def _is_empty_search(value: dict[str, object]) -> bool:
-    """Whether an object has an empty list or object, and no full one."""
-    parts = [item for item in value.values() if isinstance(item, dict | list)]
-    return bool(parts) and not any(parts)
-
-
 def _sentences(text: str, said: str, label: str, things: tuple[str, ...]) -> Iterator[ToldSentence]:
-    """One string of an answer as a whole, or, where it is long, its sentences, at their places in the answer's text.
+    """Yield a string of an answer, or the sentences of a long one, with their places in the answer's text.
 
-    `label`: its key, where several strings stand side by side.
+    `label` is the string's key if its object has several sentences.
     """
     written = [said, json.dumps(said)[1:-1], json.dumps(said, ensure_ascii=False)[1:-1]]
     form = next((form for form in written if form in text), None)
@@ -241,8 +229,8 @@ def _sentences(text: str, said: str, label: str, things: tuple[str, ...]) -> Ite
 
 
 def _add_names(names: dict[str, None], step: ToolStep) -> None:
-    """Note the names that a call or its answer gives: values in capitals or with digits."""
-    called = (value for _, value in _called(step) if isinstance(value, str) and _TELLING.search(value))
+    """Collect the names in a call and its answer: values with capitals or digits."""
+    called = (value for _, value in step.values() if isinstance(value, str) and _TELLING.search(value))
     texts = (value for value in values_in(step.answer.text if step.answer else "") if isinstance(value, str))
     told = (text for text in texts if " " in text and all(_TELLING.match(word) for word in text.split()))
     for name in (*called, *told):
