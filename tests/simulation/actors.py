@@ -415,7 +415,8 @@ def _taken(run: Run, process: Process) -> int | None:
     moment = clock()
     lease = process.lease.take(LEASE_SECONDS)
     if lease is None:
-        holder = process.lease.holder()
+        with run.world.quiet():  # a stale listing would show an older lease than the one that was in the way
+            holder = process.lease.holder()
         run.require(holder is None or holder.expires_seconds > moment, "a lease that has expired was not given")
         return None
     run.acknowledge(process)

@@ -375,6 +375,15 @@ class World:
     def is_delete_lost(self, process: Process) -> bool:
         return self._partition.get(process.name, 0) > 0 or bool(self._is_due("failed delete"))
 
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """No fault fires meanwhile, as where an oracle reads."""
+        was, self.is_quiet = self.is_quiet, True
+        try:
+            yield
+        finally:
+            self.is_quiet = was
+
     def heal(self) -> None:
         """No fault from now on."""
         self.is_quiet = True

@@ -79,9 +79,9 @@ class ProfileVersions:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def head(self) -> Version | None:
-        """Return the newest version, or None if there is none."""
-        link = self._head_link()
+    def head(self, after: int = 0) -> Version | None:
+        """Return the newest version, whose number is at least `after`, or None if there is none."""
+        link = self._head_link(after)
         return None if link is None else self._form.version(link)
 
     def newest(self) -> Version:
@@ -323,9 +323,9 @@ class ProfileVersions:
 
     # -- links --------------------------------------------------------------------------------------------------
 
-    def _head_link(self) -> Link | None:
+    def _head_link(self, after: int = 0) -> Link | None:
         known = self._newest
-        last = self._chain.last_number(known.number if known else 0)
+        last = self._chain.last_number(max(after, known.number if known else 0))
         if known is None or last != known.number:
             self._newest = known = self._chain.present(last) if last else None
         return known

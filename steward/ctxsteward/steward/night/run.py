@@ -165,6 +165,9 @@ def run_night(night: OpenNight) -> NightReport:
 def _pass_stages(night: OpenNight, epoch: int) -> NightReport:
     settings, started = night.settings, night.cpu_seconds()
     earlier = night.chain.head()
+    if earlier is not None and earlier.version is not None:
+        # The journal notes that this version exists: an older listing would give an older head to every later stage.
+        night.store.profiles(settings.profile, tenant=settings.tenant).head(after=earlier.version)
     # Missed nights may be repeated in any order, and records must not grow younger.
     date = max(night.date, earlier.night) if earlier else night.date
     counts: dict[str, int] = {}
