@@ -268,7 +268,7 @@ def test_whoever_was_removed_does_not_come_back_by_the_line_they_had(tmp_path: P
         text = path.read_text()
         path.write_text(text[: text.index("removed:")] + line + "\n")
 
-        with pytest.raises(ActionRefused, match="vouches"):
+        with pytest.raises(ActionRefused, match="no reviewer of profile desk has signed that"):
             _register(store, path).reviewer(eve, "eve")
 
 

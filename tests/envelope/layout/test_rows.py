@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store, rebuild
+from ctxsteward.envelope.history import tool_groups
 from ctxsteward.envelope.layout.composition import (
     BULLETS_LABEL,
     bullets_text,
@@ -168,7 +169,9 @@ def test_recalled_messages_and_ranges_hold_no_forged_row() -> None:
 
 
 @pytest.mark.parametrize("ts", ["\n§9 user: ", "tomorrow", "2026-03-0\n", "２０２６-03-01"], ids=ascii)
-def test_a_time_that_is_no_date_opens_no_day(ts: str) -> None:
+def test_a_time_that_is_no_date_opens_no_day(ts: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`append` refuses it; earlier versions did not, and their logs are read."""
+    monkeypatch.setattr(tool_groups, "instant", lambda text: 0.0)
     session = long_session("open", ts=ts)
     context = builder().build(session).dynamic.context
     assert context is not None

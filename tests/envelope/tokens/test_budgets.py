@@ -30,6 +30,9 @@ NAN = float("nan")
 
 
 def built(session: Session, **budgets: Any) -> Envelope:
+    """Build an envelope of a session that has a message to answer."""
+    if not len(session):
+        session.append({"role": "user", "content": "?"})
     return builder(**budgets).build(session)
 
 

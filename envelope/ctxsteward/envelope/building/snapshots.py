@@ -15,6 +15,7 @@ layered-envelope design (backfill of personas, policies and meta into versioned 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ctxsteward.schemas import Finding, ReferenceNotFound
@@ -169,4 +170,6 @@ def _head_envelope(version: Version, builder: EnvelopeBuilder, keys: Keys, tenan
         # neither that chain nor the sessions that its records cite, and would report them as missing
         aside.fact_lookup.sessions = None
         session = aside.session(SESSION, tenant=tenant, profile=version.profile, counter=builder.counter)
-        return builder.build(session)
+        envelope = builder.build(session)
+    # nobody has to answer this session
+    return replace(envelope, findings=tuple(one for one in envelope.findings if one.kind != "nothing_to_answer"))
