@@ -107,7 +107,7 @@ def test_a_candidate_is_edited_and_approved_by_somebody_else_and_promoted_and_ro
     waits.locator("input[name=token]").fill(served.tokens["otto"])
     waits.get_by_role("button", name="Promote").click()
     say_yes(page)
-    expect(page.locator("[role=alert]")).to_contain_text("must approve request")  # it is staged, and waits
+    expect(page.locator("[role=alert]")).to_contain_text("must still approve request")  # it is staged, and waits
     request = page.locator("section.question", has_text="drift").first
     answered(page, request.get_attribute("id") or "", served.tokens["ben"], "Approve")
     say_yes(page)
