@@ -47,17 +47,17 @@ def kept_results(seeds: Sequence[int], workers: int = 1) -> Iterator[Result]:
     """Results of seeds, in any order: known ones from the log, the others as they are run, without their events."""
     log = log_of_this_code()
     lines = log.read_text(encoding="utf-8").splitlines(keepends=True) if log.is_file() else []
-    known = {
-        result.seed: result
-        for seed, digest, wrong, fired in (json.loads(line) for line in lines if line.endswith("\n"))
-        for result in [Result(seed, digest, tuple(wrong), fired, ())]
-    }
+    whole = [line for line in lines if line.endswith("\n")]  # a run that was killed may have left half a line
+    known: dict[int, Result] = {}
+    for line in whole:
+        seed, digest, wrong, fired = json.loads(line)
+        known[seed] = Result(seed, digest, tuple(wrong), fired, ())
     wanted = set(seeds)
     yield from (result for seed, result in known.items() if seed in wanted)
     KEPT.mkdir(exist_ok=True)
+    if len(whole) < len(lines):
+        log.write_text("".join(whole), encoding="utf-8")
     with log.open("a", encoding="utf-8") as kept:
-        if lines and not lines[-1].endswith("\n"):
-            kept.write("\n")
         for result in results([seed for seed in seeds if seed not in known], workers):
             kept.write(json.dumps([result.seed, result.digest, result.wrong, result.fired]) + "\n")
             kept.flush()
