@@ -65,10 +65,11 @@ class WordUses:
         if 3 * (self._used + len(keys)) > 2 * len(self._slots):
             self._grow(self._used + len(keys))
         for key in keys:
-            at = self._place(hash(key) & _HASH_BITS)
+            hashed = hash(key) & _HASH_BITS
+            at = self._place(hashed)
             held = self._slots[at]
             if not held:
-                self._slots[at] = (hash(key) & _HASH_BITS) << 8 | 1
+                self._slots[at] = hashed << 8 | 1
                 self._firsts[at] = ordinal
                 self._used += 1
             elif held & 255 < 255:

@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 from ctxsteward.envelope import Store
+from ctxsteward.envelope.cascade.past import LEDGER_SUFFIX
 
 from ..terminal.options import common, price_option
 from ..terminal.output import print_json, table_console
 from ..terminal.stores import open_stored
 from ..terminal.tables import grid
 
-LEDGER = "..ledger"
 MEANS = ("calls", "everything_tokens", "sent_tokens", "everything_priced", "sent_priced")
 
 
@@ -56,10 +56,10 @@ def runs(by: str | None, price: float | None, as_json: bool, store: str, tenant:
 def _played(store: Store, tenant: str) -> Iterable[dict[str, Any]]:
     """Yield each priced run with its cascade; sub-cascades are part of the run that played them."""
     for session in store.sessions(tenant=tenant):
-        notes = store.at(tenant, session).state.notes if session.endswith(LEDGER) else {}
+        notes = store.at(tenant, session).state.notes if session.endswith(LEDGER_SUFFIX) else {}
         if "efficiency" in notes:
             cascade = json.loads(notes["begun"])["cascade"]
-            yield {"run": session.removesuffix(LEDGER), "cascade": cascade, **json.loads(notes["efficiency"])}
+            yield {"run": session.removesuffix(LEDGER_SUFFIX), "cascade": cascade, **json.loads(notes["efficiency"])}
 
 
 def _row(name: str, rows: list[dict[str, Any]], price: float | None) -> dict[str, Any]:

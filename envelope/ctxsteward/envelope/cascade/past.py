@@ -136,6 +136,8 @@ def _without(block: Any, hidden: set[bytes] | None, text: str) -> Any:
     return block
 
 
+LEDGER_SUFFIX = "..ledger"
+"""Ending of the id of the session whose notes keep the state of a run."""
 STATE_NOTE = "state-"
 
 

@@ -46,7 +46,7 @@ from ..transcripts.strict_json import decode, open_input
 from .auto_selection import Strategies as Strategies
 from .config import cascade_of_tree, intra_context, phase_named, refused
 from .intra_phase import intra_policy
-from .past import STATE_NOTE, Past, PhaseLog, read_past
+from .past import LEDGER_SUFFIX, STATE_NOTE, Past, PhaseLog, read_past
 from .phase import PhaseContext, phase_context
 from .templates import plain
 
@@ -174,7 +174,7 @@ def read_run(
             break
     states: dict[str, dict[str, Any]] = {}
     chosen: dict[str, int] = {}
-    ledger = _ledger_id(run)
+    ledger = f"{run}{LEDGER_SUFFIX}"
     if store.exists(ledger, tenant=tenant):
         for name, text in store.session(ledger, tenant=tenant).state.notes.items():
             if name.startswith(STATE_NOTE):
@@ -187,7 +187,7 @@ def read_run(
 def record_state(store: Store, run: str, phase: str, values: Mapping[str, Any], *, tenant: str = "default") -> None:
     """Set keys of a phase's state; other keys stay."""
     plain(dict(values), "state")
-    ledger = store.session(_ledger_id(run), tenant=tenant)
+    ledger = store.session(f"{run}{LEDGER_SUFFIX}", tenant=tenant)
     known = json.loads(ledger.state.notes.get(f"{STATE_NOTE}{phase}", "{}"))
     ledger.note(f"{STATE_NOTE}{phase}", json.dumps({**known, **values}, ensure_ascii=False, allow_nan=False))
 
@@ -196,7 +196,7 @@ def choose_attempt(store: Store, run: str, phase: str, attempt: int, *, tenant: 
     """Choose the attempt at a phase that counts; later phases do not see the others."""
     if not store.exists(session_id(run, phase, attempt), tenant=tenant):
         raise InputError(f"run {run!r} has no attempt {attempt} at phase {phase!r}; open it first")
-    store.session(_ledger_id(run), tenant=tenant).note(f"{_CHOSEN_NOTE}{phase}", str(attempt))
+    store.session(f"{run}{LEDGER_SUFFIX}", tenant=tenant).note(f"{_CHOSEN_NOTE}{phase}", str(attempt))
 
 
 def close_phase(
@@ -245,7 +245,7 @@ def session_id(run: str, phase: str, attempt: int | None = None) -> str:
 
 def _is_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> bool:
     """Return whether this attempt at a phase (None: the phase itself) was opened before."""
-    ledger = _ledger_id(run)
+    ledger = f"{run}{LEDGER_SUFFIX}"
     if not store.exists(ledger, tenant=tenant):
         return False
     return (attempt or 0) in _attempts_noted(store.session(ledger, tenant=tenant), phase)
@@ -253,7 +253,7 @@ def _is_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant
 
 def _note_opened(store: Store, run: str, phase: Phase, attempt: int | None, tenant: str) -> None:
     """Add an attempt to the noted ones. A concurrent write of another process is read and kept."""
-    ledger = store.session(_ledger_id(run), tenant=tenant)
+    ledger = store.session(f"{run}{LEDGER_SUFFIX}", tenant=tenant)
     for _ in range(_TRIES):
         noted = sorted({*_attempts_noted(ledger, phase), attempt or 0})
         try:
@@ -268,10 +268,6 @@ def _attempts_noted(ledger: Session, phase: Phase) -> list[int]:
     """Return the opened attempts at a phase; 0 is the phase without numbered attempts."""
     attempts: list[int] = json.loads(ledger.state.notes.get(f"{_OPENED_NOTE}{phase.name}", "[]"))
     return attempts
-
-
-def _ledger_id(run: str) -> str:
-    return f"{run}..ledger"
 
 
 def _show(session: Session, phase: Phase, attempt: int | None, context: PhaseContext) -> None:

@@ -39,6 +39,7 @@ from ctxsteward.schemas.message import Wire
 from ..compaction.policy import Policy
 from ..telemetry.spans import spanned
 from .continuity import INSTRUCTIONS, PLAN_NOTE, SCRATCHPAD_NOTE
+from .past import LEDGER_SUFFIX
 from .run import (
     OpenedPhase,
     Profile,
@@ -396,9 +397,9 @@ class RunProgress(NamedTuple):
 
 def progress_of(store: Store, run: str, *, tenant: str = "default") -> RunProgress | None:
     """Return the progress of a run, or None if no run of this id was begun."""
-    if not store.exists(f"{run}..ledger", tenant=tenant):
+    if not store.exists(f"{run}{LEDGER_SUFFIX}", tenant=tenant):
         return None
-    notes = store.at(tenant, f"{run}..ledger").state.notes
+    notes = store.at(tenant, f"{run}{LEDGER_SUFFIX}").state.notes
     if "begun" not in notes:
         return None
     begun = json.loads(notes["begun"])

@@ -43,6 +43,7 @@ from .continuity import (
     signals_in,
 )
 from .intra_phase import retry_messages
+from .past import LEDGER_SUFFIX
 from .script import ModelRequest, PhaseOutput, Player, ToolAnswer, ToolUse
 
 DEFAULT_TURNS = 50
@@ -60,7 +61,7 @@ class RunLedger:
     """Notes of a run, kept out of every envelope: JSON values by name. Threads may share it."""
 
     def __init__(self, store: Store, run: str, tenant: str) -> None:
-        self._session = store.session(f"{run}..ledger", tenant=tenant)
+        self._session = store.session(f"{run}{LEDGER_SUFFIX}", tenant=tenant)
         self._lock = threading.RLock()
 
     def get(self, name: str) -> Any:

@@ -3,8 +3,8 @@
 A session may end with any call. It never costs more than `REGRET_FRACTION` beyond sending everything if its first cut
 costs at most that part of the bill so far, and each later one at most what was saved since the one before it. A cut
 costs what the provider writes to its cache anew. Where waiting has cost `DEAR_WAIT` times as much, the first cut goes
-deeper, so that its price is right. Where the cache has run out meanwhile, all is written anew anyway, and
-the cut costs nothing. What is recalled is not known beforehand and not counted.
+deeper, so that its price is right. Where the cache has run out meanwhile, all is written anew anyway, and the cut costs
+nothing. Recall is not known beforehand and not counted.
 
 A cut also makes replies short once they are old, which moves what stands behind them: the user message of each turn is
 written twice from then on. The first cut waits until what left saves that at calls as the newest ones were.
@@ -48,7 +48,9 @@ def affordable(window: Window, aimed: Budgets) -> Budgets | None:
     kept = min(_kept_tokens(window), call.prefix_tokens)
     price = prices.of(after, kept) - prices.of(*call)
     left_out = max(0, state.left_out_tokens - window.bullets_tokens)
-    everything = sum(prices.of(call[0] + left_out, call[1] and call[1] + left_out) for call in calls)
+    everything = sum(
+        prices.of(call.prompt_tokens + left_out, call.prefix_tokens and call.prefix_tokens + left_out) for call in calls
+    )
     twice = [*_written_twice(window)][-len(calls) :]
     again = [
         (prices.write - prices.cached) * tokens * (call.prefix_tokens > 0)

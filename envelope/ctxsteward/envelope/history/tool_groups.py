@@ -20,7 +20,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
@@ -72,12 +71,9 @@ class LogEntry:
 
     @property
     def unix_seconds(self) -> float | None:
-        """When the message was written; None where that is not known."""
-        try:
-            moment = datetime.fromisoformat(self.event.ts or "")
-        except ValueError:  # an application may write times in any form
-            return None
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        """When the message was written; None where that is not known: earlier versions took times in any form."""
+        seconds = instant(self.event.ts)
+        return None if seconds == float("-inf") else seconds
 
     @property
     def message(self) -> Message:

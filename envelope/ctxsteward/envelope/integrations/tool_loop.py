@@ -101,11 +101,11 @@ class ReplyText:
 
     def _run(self, call: ToolCallPart) -> object:
         """Run the tool that a call names; return a result, or an error for the model to read."""
-        ours = answer_call(self._turn.chat.session, call.name, call.arguments)
-        if ours is not None and call.name not in self._tools:
-            return ours
         tool = self._tools.get(call.name)
         if tool is None:
+            ours = answer_call(self._turn.chat.session, call.name, call.arguments)
+            if ours is not None:
+                return ours
             return f"error: there is no tool {call.name!r:.60}; there are: {', '.join(self._tools) or 'none'}"
         try:
             arguments = json.loads(call.arguments or "{}")
