@@ -285,9 +285,18 @@ def _originals_left(store: Backend, vault: Vault, tenant: str) -> Callable[[str]
     def is_forgotten(session: str) -> bool:
         return vault.tombstone(vault.subject_address(subject_of(session, None))) is not None
 
+    @cache
+    def is_other_session(session: str) -> bool:
+        # This machine began the session while it could not read the bucket, and has not read it since. Pointers name
+        # the session of this id that is in the bucket; ours will move into a fork.
+        remote, key = store.write_behind, SessionKey(tenant, session)
+        return remote is not None and store.journal.drained(key).number == 0 and remote.holds(key)
+
     def is_erased(session: str, ordinal: int) -> bool:
         record = store.journal.message(SessionKey(tenant, session), ordinal)
-        return record is not None and (body_of(record) or {}).get("erased") is True
+        if record is None or (body_of(record) or {}).get("erased") is not True:
+            return False
+        return not is_other_session(session)
 
     def is_left(pointer: str) -> bool:
         session, _, place = pointer.rpartition("§")
