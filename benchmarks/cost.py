@@ -62,18 +62,32 @@ NEAR = 0.15
 """A prediction is near if it is off by at most this share of what a cut saved."""
 
 
+def _is_near(predicted: float, saved: float) -> bool:
+    return abs(predicted - saved) <= NEAR * abs(saved)
+
+
 def cuts_block(data: Sequence[Path], budgets_tokens: Sequence[int] = (900, 4_000)) -> Iterator[str]:
     """Yield a table of what compactions cost and saved, as predicted and as it came."""
     rows = []
     for dynamic_tokens in budgets_tokens:
         for path in data:
             cuts = list(_cuts(path, EnvelopeBuilder(MODEL, budgets=Budgets(dynamic_tokens=dynamic_tokens))))
-            near = sum(abs(cut.predicted - cut.saved) <= NEAR * abs(cut.saved) for cut in cuts)
-            figures = [sum(getattr(cut, name) for cut in cuts) for name in ("rewritten_tokens", "predicted", "saved")]
-            paid_back = sum(cut.paid_back_call is not None for cut in cuts)
-            shares = [f"{count} of {len(cuts)}" for count in (near, paid_back)]
+            alone = [cut.saved + cut.recall for cut in cuts]
+            counts = (
+                sum(_is_near(cut.predicted, saved) for cut, saved in zip(cuts, alone, strict=True)),
+                sum(_is_near(cut.predicted, cut.saved) for cut in cuts),
+            )
+            figures = (
+                sum(cut.predicted for cut in cuts),
+                sum(alone),
+                sum(cut.recall for cut in cuts),
+                sum(cut.saved for cut in cuts),
+            )
+            shares = [f"{count} of {len(cuts)}" for count in counts]
             rows.append((path.name, f"{dynamic_tokens:,}", *shares, *(f"{figure:,.0f}" for figure in figures)))
-    head = ("runs", "budget", f"predicted within {NEAR:.0%}", "paid back", "rewritten", "predicted", "saved")
+    near = f"within {NEAR:.0%}"
+    head = ("runs", "budget", f"cut {near}", f"with recall {near}", "predicted")
+    head = (*head, "saved by cuts", "recall", "together")
     yield from table(head, rows)
 
 

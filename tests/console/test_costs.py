@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from ctxsteward.console.cli import cli
 from ctxsteward.console.pages.cut_costs import cut_costs
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Prices, open_store, past_calls
-from ctxsteward.envelope.building.past_calls import CallCompaction, PastCall
+from ctxsteward.envelope.building.past_calls import SOURCES, CallCompaction, PastCall
 from ctxsteward.envelope.telemetry.spans import prefix_tokens
+from ctxsteward.envelope.tokens.tokenizer import REPLY_PRIMING_TOKENS
 
 MODEL = "claude-sonnet-5-5"
 PRICES = Prices(cached=0.05)
@@ -21,6 +22,8 @@ TURNS = 60
 
 def call(number: int, prompt: int, prefix: int, *made: tuple[int, int], **more: object) -> PastCall:
     compactions = tuple(CallCompaction(f"r{number}", pre, post, 0) for pre, post in made)
+    given = sum(tokens for name, tokens in more.items() if name.removesuffix("_tokens") in SOURCES)
+    more = {"live_tokens": prompt - given, **more}
     return PastCall.model_validate(
         {
             "number": number,
@@ -56,10 +59,11 @@ def test_what_all_cuts_saved_is_the_bill_of_sending_everything_less_the_bill_tha
     talk: tuple[str, list[Envelope], list[int]],
 ) -> None:
     uri, built, everything = talk
-    count = EnvelopeBuilder(MODEL).counter.text
+    builder = EnvelopeBuilder(MODEL)
+    count, opening = builder.counter.text, builder.provider_tokens(REPLY_PRIMING_TOKENS)
     paid = PRICES.of(built[0].tokens, 0)
     paid += sum(PRICES.of(now.tokens, prefix_tokens(before, now, count)) for before, now in pairwise(built))
-    whole = PRICES.of(everything[0], 0) + sum(PRICES.of(now, before) for before, now in pairwise(everything))
+    whole = PRICES.of(everything[0], 0) + sum(PRICES.of(now, before - opening) for before, now in pairwise(everything))
     with open_store(uri) as store:
         cuts = cut_costs(past_calls(store, "talk"))
 
@@ -93,13 +97,28 @@ def test_each_cut_is_priced_up_to_the_next_one_and_then_as_cached_tokens() -> No
 
 
 def test_recalled_text_counts_against_the_cut_that_made_it_necessary() -> None:
-    calls = [call(1, 3_000, 0), call(2, 2_000, 1_100, (3_000, 1_900)), call(3, 2_400, 1_100, recall_tokens=400)]
-    (cut,) = cut_costs(calls)
-    without = [call(1, 3_000, 0), call(2, 2_000, 1_100, (3_000, 1_900)), call(3, 2_000, 2_000)]
-    (other,) = cut_costs(without)
+    first, cut_call = call(1, 3_000, 0), call(2, 2_000, 1_100, (3_000, 1_900), system_tokens=1_100)
+    (cut,) = cut_costs([first, cut_call, call(3, 2_400, 1_100, system_tokens=1_100, recall_tokens=400)])
+    (other,) = cut_costs([first, cut_call, call(3, 2_000, 2_000, system_tokens=1_100)])
 
     assert cut.predicted == other.predicted
-    assert cut.saved < other.saved
+    assert (cut.saved + cut.recall, other.recall) == (other.saved, 0)
+    # 400 recalled tokens were written, and 900 behind them that the cache would have served.
+    assert cut.recall == pytest.approx(400 * 1.25 + 900 * (1.25 - 0.1))
+
+
+def test_recall_costs_what_is_written_behind_it_when_it_changes_and_little_while_it_stays() -> None:
+    """A cut at call 2; recalled there, kept at call 3, gone at call 4."""
+    calls = [
+        call(1, 3_000, 0),
+        call(2, 2_400, 1_100, (3_000, 1_900), system_tokens=1_100, recall_tokens=400, live_tokens=900),
+        call(3, 2_600, 2_400, system_tokens=1_100, recall_tokens=400, live_tokens=1_100, new_tokens=200),
+        call(4, 2_300, 1_100, system_tokens=1_100, live_tokens=1_200, new_tokens=100),
+    ]
+    (cut,) = cut_costs(calls)
+
+    assert cut.recall == pytest.approx(400 * 1.25 + 400 * 0.1 + 1_100 * (1.25 - 0.1))
+    assert cut.saved + cut.recall == pytest.approx(cut.predicted)
 
 
 def test_a_cut_below_the_providers_block_never_pays_and_one_of_meta_is_none() -> None:

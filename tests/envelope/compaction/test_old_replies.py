@@ -160,3 +160,30 @@ def test_a_reply_before_tool_calls_is_not_shortened_behind_the_mark() -> None:
         if turn % 3 == 1:
             session.extend([call(f"c{turn}"), result(f"c{turn}", "done")])
     assert compared > TURNS / 4
+
+
+def test_a_reply_stays_whole_if_the_turn_behind_it_called_tools() -> None:
+    """The results behind it would be written to the provider's cache again."""
+    builder, session = char_builder(BUDGETS), memory_store().session("s", counter=CHARS)
+    for asked, answered in turns(20):
+        session.append(asked)
+        builder.build(session)
+        session.append(answered)
+    assert session.reports()
+    before = session.state.ordinal
+    session.extend([user("And now?"), call("c1"), result("c1", "done"), reply(long_reply(50)), user("Then?")])
+    session.extend([reply(long_reply(51)), user("And at last?")])
+
+    assert before not in session.state.shortened
+    assert before + 4 in session.state.shortened
+
+
+def test_a_log_of_an_earlier_version_is_read_as_it_was_shown() -> None:
+    session = memory_store().session("s", counter=CHARS)
+    session.extend([user("Hello?"), reply(long_reply(0)), user("And now?"), call("c1"), result("c1", "done")])
+    session.append(reply(long_reply(1)))
+    for stays in (True, False):
+        state = session.state.copy()
+        state.reply_tokens, state.loops_stay = 50, stays
+        state._shorten_replies()
+        assert (2 in state.shortened) is not stays

@@ -18,13 +18,13 @@ from ..terminal.tables import grid, say
 
 COLUMNS = (
     "call",
-    "turn",
     "broke in",
     "removed",
     "rewritten",
-    "cost at once",
+    "at once",
     "even at call",
     "predicted",
+    "recall",
     "saved",
     "paid back at",
 )
@@ -38,8 +38,9 @@ def costs(session: str, price: float | None, as_json: bool, store: str, tenant: 
     """Show what each compaction of SESSION cost and saved, compared with sending the messages it removed.
 
     A compaction makes later prompts shorter, and makes the provider cache everything behind it again. Amounts are
-    prompt tokens at full price: the cost at once and the saving in later calls, predicted and actual. Dollars use
-    the model's published price, or --price. No model is called.
+    prompt tokens at full price: the cost at once, the saving predicted for the calls that followed, what recalled
+    messages cost in them, and the saving less recall. Dollars use the model's published price, or --price. No model is
+    called.
     """
     with open_stored(store) as opened:
         stored_session(opened, session, tenant)
@@ -55,13 +56,13 @@ def costs(session: str, price: float | None, as_json: bool, store: str, tenant: 
     rows = [
         (
             f"{cut.call:,}",
-            f"{cut.turn:,}",
             cut.broke_at or "-",
             f"{cut.removed_tokens:,}",
             f"{cut.rewritten_tokens:,}",
             f"{cut.rewritten:,.0f}",
             "never" if cut.break_even_call is None else f"{cut.break_even_call:,}",
             f"{cut.predicted:,.0f}",
+            f"{cut.recall:,.0f}",
             f"{cut.saved:,.0f}",
             "not yet" if cut.paid_back_call is None else f"{cut.paid_back_call:,}",
         )

@@ -118,13 +118,16 @@ def _kept_tokens(window: Window) -> int:
 
 
 def _written_twice(window: Window) -> Iterator[int]:
-    """Yield for each call since the last cut the tokens of the message behind a reply that is short once it is old."""
+    """Yield for each call since the last cut the tokens of the message behind a reply that is short once it is old.
+
+    Such a reply stays whole if the turn behind it calls tools.
+    """
     state, reply_tokens = window.state, window.budgets.old_reply_tokens
     tokens, is_short = 0, False
     for group, fragment in zip(state.groups, window.layout.strip.fragments, strict=True):
         if group.first > state.compacted_at:
             if group.entries[0].message.role == "assistant":
-                yield tokens
+                yield 0 if len(group.entries) > 1 else tokens
                 tokens = 0
             elif is_short:
                 tokens += fragment.tokens

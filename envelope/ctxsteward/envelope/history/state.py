@@ -149,6 +149,8 @@ class State:
     """First ordinals of shortened groups that no compaction has reported yet."""
     reply_tokens: int = 0
     """Most tokens of an old reply's text; 0 for no limit."""
+    loops_stay: bool = False
+    """Whether a reply before a turn with tool results stays whole; False in logs of earlier versions."""
     heads: int = 0
     """Number of head events so far."""
     task: int = 0
@@ -264,11 +266,15 @@ class State:
     def _shorten_replies(self) -> None:
         """Shorten the reply before the ending turn to its beginning and end, if there is a newer reply.
 
-        Replies are most of a chat and would push the user's words out of the window.
+        Replies are most of a chat and would push the user's words out of the window. What stands behind a shortened
+        reply is written to the provider's cache again, so if the turn called tools, the reply stays until the next
+        compaction: rewriting a loop's results costs more than the reply does.
         """
         if not self.reply_tokens:
             return
         turn = next((n for n in range(len(self.groups) - 1, -1, -1) if self.groups[n].last == self.last_user), 0)
+        if self.loops_stay and any(len(group.entries) > 1 for group in self.groups[turn:]):
+            return
         old = self.reply_before(turn)
         if old is not None and self.groups[old].last != self.last_text:
             first = self.groups[old].first
@@ -342,6 +348,7 @@ class State:
             "compacted_to": self.compacted_to,
             "days": self.days,
             "selection": None if self.recalled is None else _stored_selection(self.recalled),
+            "loops_stay": True,
             **observed,
         }
 
@@ -394,6 +401,7 @@ class State:
         self.observed_to = event.checkpoint.get("observed_to", 0)
         self.masked, self.shortened = frozenset(event.masked), dict(event.shortened)
         self.shortened_since, self.reply_tokens = (), event.reply_tokens
+        self.loops_stay = event.checkpoint.get("loops_stay", False)
         self.compactions += 1
         self.compacted_to = event.checkpoint["compacted_to"]
         self.left_out_tokens = event.checkpoint.get("left_out_tokens")
