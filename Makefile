@@ -98,6 +98,7 @@ soak: $(STAMP) $(MINISTACK)/.installed  ## the tests of durability, run long, an
 
 simulate: $(STAMP)  ## seeded runs of the whole store under faults of disk, network, clock and process: SEEDS=10000
 	$(BIN)/python -m tests.simulation --workers 2 --seeds $(or $(SEEDS),200)
+	$(BIN)/python -m tests.simulation --workers 2 --seeds $(shell expr $(or $(SEEDS),200) / 10) --postgres
 
 proof: $(STAMP)  ## rules, causes, erasures, bundles, the store: every claim at full length; DATA=FOLDER, SEEDS=10000
 	$(BIN)/python -m tests.proof $(if $(DATA),--data $(DATA)) --seeds $(or $(SEEDS),2000)

@@ -4,8 +4,8 @@
     python -m tests.proof --data FOLDER --seeds 10000 --write benchmarks/proof.md
 
 A row is a test, run with all its cases: what the test noted under ``proved``, or else how many of its cases passed. The
-row of `blame` is the odd half of public transcripts, whose bounds were chosen on the even half; the last two rows are
-simulated histories. Exit code 1: a bar was missed, or a row has nothing to show.
+row of `blame` is the odd half of public transcripts, whose bounds were chosen on the even half; the last rows
+are simulated histories. Exit code 1: a bar was missed, or a row has nothing to show.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +29,9 @@ from benchmarks.blame import NAMERS, cases, scored
 from ctxsteward.evals.documents import check_markers, table, write_blocks
 
 from .house import ROOT
+from .postgres import programs, running
 from .simulation.__main__ import kept_results
+from .simulation.database import FAULTS as DATABASE_FAULTS
 from .simulation.simulation import Result
 from .simulation.world import FAULTS, OUTCOMES
 
@@ -128,19 +130,17 @@ def blamed(data: Path) -> Iterator[Row]:
         )
 
 
-def simulated(done: list[Result]) -> Iterator[Row]:
-    """Histories in which all that was acknowledged held, and how often faults fired in them."""
+def simulated(done: list[Result], kinds: Iterable[str], seeds: int, where: str = "") -> Iterator[Row]:
+    """Histories in which all that was acknowledged held, and how often faults of these kinds fired in them."""
     failed = [f"seed {result.seed}" for result in done if result.wrong]
     figure = ", ".join([f"{len(done) - len(failed):,} of {len(done):,}", *failed])
     yield Row(
-        "simulated histories in which all that was acknowledged held",
+        f"simulated histories{where} in which all that was acknowledged held",
         figure,
-        f"all of {SEEDS:,}",
-        not failed and len(done) >= SEEDS,
+        f"all of {seeds:,}",
+        not failed and len(done) >= seeds,
     )
-    shares = {
-        fault: sum(bool(result.fired.get(fault)) for result in done) / len(done) for fault in (*FAULTS, *OUTCOMES)
-    }
+    shares = {fault: sum(bool(result.fired.get(fault)) for result in done) / len(done) for fault in kinds}
     rarest = min(shares, key=shares.__getitem__)
     often = sum(share >= RARE for share in shares.values())
     yield Row(
@@ -168,7 +168,14 @@ def main(data: Path | None, seeds: int, workers: int, as_json: bool, page: Path 
         rows = list(track(pool.map(tested, CLAIMS), "claims", total=len(CLAIMS), console=screen))
     if data is not None:
         rows += blamed(data)
-    rows += simulated(list(track(kept_results(range(seeds), workers), "histories", total=seeds, console=screen)))
+    done = list(track(kept_results(range(seeds), workers), "histories", total=seeds, console=screen))
+    rows += simulated(done, (*FAULTS, *OUTCOMES), SEEDS)
+    if programs() is not None:
+        few = max(seeds // 10, 1)  # each waits for a server
+        with running() as server:
+            runs = kept_results(range(few), workers, server)
+            done = list(track(runs, "histories of a database", total=few, console=screen))
+        rows += simulated(done, DATABASE_FAULTS, SEEDS // 10, " of a PostgreSQL database")
     cells = [(row.what, row.figure, row.bar, "ok" if row.holds else "missed") for row in rows]
     lines = list(table(("what", "figure", "bar", ""), cells))
     click.echo(json.dumps([row._asdict() for row in rows], indent=1) if as_json else "\n".join(lines))

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from ctxsteward.console.commands.serve import _demo_store
+from ctxsteward.console.pages.frame import DOCUMENTATION
 from ctxsteward.console.pages.sentences import meaning, translated
 from ctxsteward.console.pages.site import Site
 from ctxsteward.console.steward.questions import DRAFT_WAITS, WAITS
@@ -99,6 +100,9 @@ def test_every_page_of_the_demo_is_wholly_in_chinese() -> None:
     assert {"sessions/demo/calls/*", "sessions/demo/health", "sessions/demo/losses", "steward/fernhollow-desk"} <= kinds
     english = {(path, text) for path, page in read.items() for text in page.found if ENGLISH.search(ours(text))}
     assert sorted(english)[:9] == []
+    entries = [link for page in read.values() for link in page.links if link.startswith(DOCUMENTATION)]
+    assert entries  # what a finding means, on the site
+    assert {link.removeprefix(f"{DOCUMENTATION}troubleshooting/#") for link in entries} <= {*FINDING_KINDS}
 
 
 def test_every_finding_figure_and_reason_has_chinese_words() -> None:

@@ -29,6 +29,7 @@ from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.replication.report_objects import key_of, read_report
 from ctxsteward.store.replication.segment_log import Rewrite, SessionLog
 
+from ..postgres import PostgresServer
 from ..steward.night.doubles import KEYS, PROFILE
 from .actors import (
     ACTORS,
@@ -65,9 +66,9 @@ class Result(NamedTuple):
     events: tuple[str, ...]
 
 
-def simulate(seed: int, *, steps: int = STEPS) -> Result:
-    """Run one seed."""
-    with world_of(seed) as world:
+def simulate(seed: int, *, steps: int = STEPS, server: PostgresServer | None = None) -> Result:
+    """Run one seed; with `server`, in a database of it."""
+    with world_of(seed, server) as world:
         run = Run(world)
         try:
             _begin(run)
@@ -301,9 +302,7 @@ def _check_erasures(run: Run, reader: Store) -> None:
     reports = [info.key for info in world.bucket.list("reports/")]
     dead = [key for key in reports if key_of(key, world.bucket.get(key)) in stones]
     run.require(not dead, f"reports of destroyed keys are left: {dead}")
-    disks = b"".join(
-        path.read_bytes() for path in sorted(world.folder.rglob("*")) if path.is_file() and "-removed" not in str(path)
-    )
+    disks = world.words_on_disk()
     stored = "".join(_opened(reader)) if world.is_bucket else ""
     covered = {id for erasing in run.erasures for id in erasing.covered if {erasing.host} == {*run.said[id].hosts}}
     for said in run.said.values():

@@ -16,24 +16,30 @@ from ruamel.yaml import YAML
 
 from ..defects import ROOT, PlantedMistake, python_path
 from ..examples import drawn
+from ..needs import POSTGRESQL
+from ..postgres import programs
 
 SEEDS = 10
 PROGRAM = f"""
+import sys
+from contextlib import nullcontext
+from tests.postgres import running
 from tests.simulation.simulation import simulate
-for seed in range({SEEDS}):
-    if wrong := simulate(seed).wrong:
-        print(seed, wrong[0].splitlines()[0][:200])
-        break
+with running() if sys.argv[1:] else nullcontext() as server:
+    for seed in range({SEEDS}):
+        if wrong := simulate(seed, server=server).wrong:
+            print(seed, wrong[0].splitlines()[0][:200])
+            break
 """
 BUGS: dict[str, PlantedMistake] = TypeAdapter(dict[str, PlantedMistake]).validate_python(
     YAML(typ="safe").load(Path(__file__).with_name("bugs.yaml"))
 )
 
 
-def first_failure(*first: Path) -> str:
+def first_failure(*first: Path, postgres: bool = False) -> str:
     """Run the seeds in another process until one fails; return that seed and the reason, or "" if none fails."""
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, *(["postgres"] if postgres else [])],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": python_path(first)},
         capture_output=True,
@@ -56,4 +62,7 @@ def test_without_a_mistake_nothing_is_found() -> None:
 
 @pytest.mark.parametrize("name", drawn(list(BUGS), 2, "bugs"))
 def test_a_planted_mistake_is_found_within_ten_seeds(name: str, tmp_path: Path) -> None:
-    assert first_failure(BUGS[name].seeded(tmp_path))
+    postgres = "postgres" in BUGS[name].file
+    if postgres and programs() is None:
+        pytest.skip(POSTGRESQL)
+    assert first_failure(BUGS[name].seeded(tmp_path), postgres=postgres)

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from ..examples import SOAK
+from ..postgres import PostgresServer
 from .__main__ import results, table
+from .database import FAULTS as DATABASE_FAULTS
 from .simulation import simulate
 from .world import FAULTS, OUTCOMES
 
@@ -33,6 +35,14 @@ def test_a_seed_that_once_failed_holds(seed: int) -> None:
     9179: an erasure took its own machine's session for the one of the same id that records cite.
     """
     assert simulate(seed).wrong == ()
+
+
+def test_a_database_that_fails_keeps_all_that_was_acknowledged(shared_postgres: PostgresServer) -> None:
+    seeds = range(10 * SEEDS, 10 * SEEDS + (SEEDS // 10))
+    done = [simulate(seed, server=shared_postgres) for seed in seeds]
+    assert [(result.seed, result.wrong[0]) for result in done if result.wrong] == []
+    for fault in DATABASE_FAULTS:
+        assert any(fault in result.fired for result in done), f"{fault} never fired"
 
 
 def test_a_seed_is_one_history_in_every_process() -> None:

@@ -9,15 +9,16 @@ code is real; it is entered at its ports:
     chance     `draw_nonce`, `draw_id`, and the module `secrets`, which has no port: its functions are replaced
     process    a process that dies makes no more calls of any port; its objects are dropped, its files opened again
 
-Two kinds of world: in a *bucket* each process has a host and a journal of its own and drains into a bucket, but in one
-of eight such worlds two of three processes share a host; in a *folder* two processes of one host share a journal and a
-folder of objects.
+Three kinds of world: in a *bucket* each process has a host and a journal of its own and drains into a bucket, but in
+one of eight such worlds two of three processes share a host; in a *folder* two processes of one host share a journal
+and a folder of objects; with a server of PostgreSQL all hosts share its *database* (`database`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import secrets
 import shutil
 import tempfile
@@ -44,8 +45,10 @@ from ctxsteward.evals.suites.kit.faulty_objects import (
 )
 from ctxsteward.schemas import StoreUnavailable
 from ctxsteward.store import process_forks
+from ctxsteward.store.derived_files import DerivedRows
 from ctxsteward.store.erasure import forget as forgetting
 from ctxsteward.store.journal.memory import MemoryJournal
+from ctxsteward.store.journal.postgres import PostgresJournal
 from ctxsteward.store.journal.sqlite import FileJournal
 from ctxsteward.store.objects.file import FileObjects
 from ctxsteward.store.objects.memory import MemoryObjects
@@ -53,7 +56,9 @@ from ctxsteward.store.objects.port import ObjectInfo, ObjectStore, Patience, Put
 from ctxsteward.store.profiles.versions import WriterLease
 from ctxsteward.store.replication.breaker import Timing
 
+from ..postgres import PostgresServer
 from ..steward.night.doubles import KEYS, TENANT
+from . import database
 from .disk import DiskFault, ObjectDisk, SqliteDisk
 
 EPOCH_SECONDS = 1_790_000_000.0
@@ -87,6 +92,7 @@ FAULTS: dict[str, float] = {
 OUTCOMES = ("torn write",)
 """What comes of a fault and is counted beside them: a power cut found unsynced writes."""
 NETWORK = frozenset((*PUT_FAULTS, "failed read", "failed delete", "stale list", "partition"))
+_WITHOUT_NETWORK = {kind: weight for kind, weight in FAULTS.items() if kind not in NETWORK}
 ARMED_SHARE = 0.6
 """Share of the steps before which a fault is armed."""
 NEW_KEY_SHARE = 0.2
@@ -125,11 +131,19 @@ class Process:
 class World:
     """One seed's hosts and processes, and the fault that is armed."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, server: PostgresServer | None = None) -> None:
         self.seed, self.folder = seed, folder
         self.random = Random(f"world {seed}")
         self.clock = SimulatedClock()
-        self.kind = ("bucket", "folder", "bucket")[seed % 3]
+        self.kind = ("bucket", "folder", "bucket")[seed % 3] if server is None else "database"
+        self.faults = database.FAULTS if server is not None else FAULTS if self.is_bucket else _WITHOUT_NETWORK
+        self.modified: dict[str, float] = {}
+        """When each object of a database was written."""
+        self._schema = f"seed{seed}_{os.getpid()}"
+        self._uri = server.uri(self._schema) if server is not None else ""
+        self.database = database.FaultyDatabase(self, self._uri) if server is not None else None
+        """The database as an oracle sees it."""
+        self._busy = 0
         self.fired: Counter[str] = Counter()
         self.events: list[str] = []
         self.wrong: list[str] = []
@@ -148,7 +162,7 @@ class World:
         self._object_disk: ObjectDisk | None = None
         self.bucket = self._objects()
         names = ("a", "b", "c") if seed % 6 == 2 else ("a", "b")
-        machines = 1 if not self.is_bucket else 2 if seed % 12 == 8 else len(names)
+        machines = 1 if self.kind == "folder" else 2 if seed % 12 == 8 else len(names)
         hosts = [Host(name, self.folder / f"host-{name}") for name in names[:machines]]
         self.processes = [Process(name, hosts[n % len(hosts)]) for n, name in enumerate(names)]
         self._disks = {host.name: SqliteDisk(host.folder, self._ask) for host in hosts}
@@ -164,6 +178,8 @@ class World:
         return self.kind == "bucket"
 
     def _objects(self) -> ObjectStore:
+        if self.database is not None:
+            return database.TimedObjects(self, self.database)
         if self.is_bucket:
             return MemoryObjects(now=self.now_seconds)
         self._object_disk = ObjectDisk(self.folder / "objects", self._ask)
@@ -201,6 +217,12 @@ class World:
         process.is_dead, process.sessions, process.lease = False, {}, None
         process.starts += 1
         with self.running(process):
+            if self.database is not None:
+                shared = database.FaultyDatabase(self, self._uri, process)
+                own = PostgresJournal(shared, address_key=KEYS.address_key, draw_id=lambda: "d" * 8)
+                process.wire.inner = database.TimedObjects(self, shared)
+                process.store = self.opened(own, process.wire, folder=process.host.folder)
+                return
             journal = FileJournal(
                 process.host.folder,
                 self.is_bucket,
@@ -230,6 +252,7 @@ class World:
             KEYS,
             uri="memory:",
             folder=folder,
+            derived=DerivedRows(journal.database.execute) if self.database is not None else None,
             write_behind=self.is_bucket,
             patience=patience(6.0),
             draw_nonce=lambda: str(next(self._nonces)),
@@ -284,17 +307,19 @@ class World:
                 process.store.journal.close()
         for disk in self._disks.values():
             disk.remove()
+        if self.database is not None:
+            database.drop(self.database, self._schema)
+            self.database.close()
 
     # -- faults -------------------------------------------------------------------------------------------------
 
     def arm(self) -> None:
         """Perhaps arm one more fault, and draw at which of its chances it fires. It stays armed until then."""
         if self.random.random() < ARMED_SHARE:
-            kinds = [kind for kind in FAULTS if self.is_bucket or kind not in NETWORK]
-            kind = self.random.choices(kinds, [FAULTS[kind] for kind in kinds])[0]
+            kind = self.random.choices(list(self.faults), list(self.faults.values()))[0]
             self.armed.setdefault(kind, self.random.choice((0, 0, 0, 1, 2, 3, 5, 8, 13, 21)))
 
-    def _is_due(self, *kinds: str) -> str:
+    def is_due(self, *kinds: str) -> str:
         """Return the first of these faults that is armed and fires at this chance, or ""."""
         for kind in kinds:
             if kind in self.armed and not self.is_quiet:
@@ -308,13 +333,13 @@ class World:
 
     def at_step(self, process: Process) -> None:
         """Fire what needs no call of a port."""
-        if clock := self._is_due("clock forward", "clock back"):
+        if clock := self.is_due("clock forward", "clock back"):
             seconds = self.random.choice((30.0, 400.0, 90_000.0))
             process.host.skew_seconds += seconds if clock == "clock forward" else -seconds
-        if self._is_due("process fork"):
+        if self.is_due("process fork"):
             process_forks._before()
             process_forks._in_parent()
-        if self._is_due("partition"):
+        if self.is_due("partition"):
             self._partition[process.name] = self.random.randint(3, 25)
 
     def _ask(self, what: str) -> DiskFault:
@@ -322,7 +347,7 @@ class World:
         process = self.current
         if process.is_dead:
             return "dead"
-        match self._is_due("full disk", "disk error", "killed process", "power cut"):
+        match self.is_due("full disk", "disk error", "killed process", "power cut"):
             case "full disk":
                 return "ENOSPC"
             case "disk error":
@@ -342,12 +367,39 @@ class World:
         """A request or a transaction of a process begins: it may have died, or another one goes first."""
         if process.is_dead:
             raise Crashed(process.name)
-        if self._is_due("other process between"):
+        if not self._busy and self.is_due("other process between"):  # it would wait for the locks of a transaction
             self.between(process)
-        elif fault := self._is_due("killed process", "power cut"):
+        elif fault := self.is_due("killed process", "power cut"):
             self._die(process, cut=fault == "power cut")
         if process.is_dead:
             raise Crashed(process.name)
+
+    def at_answer(self, process: Process) -> None:
+        """An answer is there, and the process may die before it knows."""
+        if fault := self.is_due("killed process", "power cut"):
+            self._die(process, cut=fault == "power cut")
+            raise Crashed(process.name)
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """A transaction is open meanwhile."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+
+    def is_cut_off(self, process: Process) -> bool:
+        """Return whether this request meets a partition."""
+        left = self._partition.get(process.name, 0)
+        self._partition[process.name] = max(left - 1, 0)
+        return left > 0 and not self.is_quiet
+
+    def words_on_disk(self) -> bytes:
+        """Everything in the files of the hosts, and in the database's."""
+        files = [path for path in sorted(self.folder.rglob("*")) if path.is_file() and "-removed" not in str(path)]
+        found = b"".join(path.read_bytes() for path in files)
+        return found if self.database is None else found + database.bytes_on_disk(self.database, self._schema)
 
     def at_new_key(self, process: Process) -> None:
         """Let another process go first more often: it may erase what the key is made for."""
@@ -356,12 +408,14 @@ class World:
 
     def fault_of(self, process: Process, method: Method, key: str) -> StoreFault:
         """Choose the fault of one request."""
+        if self.database is not None:
+            return PASS
         if self._partition.get(process.name, 0) > 0:
             self._partition[process.name] -= 1
             return StoreFault("dropped" if method == "put" else "error_before")
         if method != "put":
-            return StoreFault("error_before") if self._is_due("failed read") else PASS
-        fault = self._is_due(*PUT_FAULTS)
+            return StoreFault("error_before") if self.is_due("failed read") else PASS
+        fault = self.is_due(*PUT_FAULTS)
         if not fault:
             return PASS
         kind = self.random.choice(PUT_FAULTS[fault])
@@ -370,10 +424,10 @@ class World:
         return StoreFault(kind, operations=self.random.randint(1, 40), seconds=self.random.uniform(0.2, 8.0))
 
     def is_stale(self) -> bool:
-        return bool(self._is_due("stale list"))
+        return bool(self.is_due("stale list"))
 
     def is_delete_lost(self, process: Process) -> bool:
-        return self._partition.get(process.name, 0) > 0 or bool(self._is_due("failed delete"))
+        return self._partition.get(process.name, 0) > 0 or bool(self.is_due("failed delete"))
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -418,19 +472,21 @@ class Wire(FaultyObjects):
         doomed = self._world.doomed
         if kind not in ("keys", "tombstones"):
             used = [
-                each for each in doomed if each.encode() in body and is_there(self.inner, f"keys/{TENANT}/{each}.json")
+                each
+                for each in doomed
+                if each.encode() in body and is_there(self._world.bucket, f"keys/{TENANT}/{each}.json")
             ]
             self._world.wrong += [f"{key} is written under key {each}, made after its tombstone" for each in used]
         if kind == "keys":
             self._world.at_new_key(self._process)
         outcome = super().put(key, body)
-        if kind == "keys" and is_there(self.inner, key) and is_there(self.inner, f"tombstones/{name}"):
+        if kind == "keys" and is_there(self._world.bucket, key) and is_there(self._world.bucket, f"tombstones/{name}"):
             doomed.add(name.rpartition("/")[2].removesuffix(".json"))
         return outcome
 
     def delete(self, key: str) -> None:
         self._world.at_request(self._process)
-        if key.startswith("keys/") and not is_there(self.inner, key.replace("keys", "tombstones", 1)):
+        if key.startswith("keys/") and not is_there(self._world.bucket, key.replace("keys", "tombstones", 1)):
             self._world.wrong.append(f"{key} is destroyed before its tombstone stands")
         if self._world.is_delete_lost(self._process):
             if self._world.random.random() < 0.5:
@@ -467,14 +523,15 @@ def _entry_points(**wanted: str) -> Any:
 
 
 @contextmanager
-def world_of(seed: int) -> Iterator[World]:
-    """A world in a folder of its own, in memory where the system has one."""
+def world_of(seed: int, server: PostgresServer | None = None) -> Iterator[World]:
+    """A world in a folder of its own, in memory where the system has one; with `server`, in a schema of its own."""
     folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=SHM if SHM.is_dir() else None))
     try:
         with simulated_chance(seed):
-            world = World(seed, folder)
+            world = World(seed, folder, server)
             try:
-                yield world
+                with database.simulated_time(world):
+                    yield world
             finally:
                 world.close()
     finally:

@@ -38,6 +38,7 @@ NAMES = {"en": "English", "zh": "中文"}
 POLICY = "default-src 'self'; style-src 'self'; img-src 'self' data:"
 ASSETS = ("pages.css", "pages.js", "context-meter.js", "icon.svg", "htmx.min.js", "htmx.LICENSE.txt")
 """Files that pages load. Only live pages load htmx, which is shipped as its authors publish it."""
+DOCUMENTATION = "https://ctxsteward.github.io/ctxsteward/"
 TABS = ("sessions", "steward", "evals")
 
 Mode = Literal["live", "static"]
@@ -146,6 +147,10 @@ class Frame:
     def meaning(self, kind: str) -> str:
         """Return what a finding of this kind means, if the frame is not in the language of its text."""
         return "" if self.language == LANGUAGES[0] else meaning(kind)
+
+    def entry(self, kind: str) -> str:
+        """Return the address of the documentation's entry for findings of this kind."""
+        return f"{DOCUMENTATION}troubleshooting/#{quote(kind)}"
 
     @property
     def tab(self) -> str:
