@@ -847,7 +847,8 @@ C C C C C C C C C C C C C C C C L · · ·   ■ C  closed turns       470  18 %
 · · · · · · · · · · · · · · · · · · · ·   ■ L  live turn           12   0 %
 · · · · · · · · · · · · · · · · · · · ·   ·    free               810  31 %
 · · · · · · · · · · · · · · · · · · · ·                                    \n\
-prompt 1,764 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,296, written 468; 1,116 plain tokens, $0.00279
+prompt 1,764 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,296, written 468;\
+ 1,116 plain tokens, $0.00279
 """)
     newest = run(store, "view", "demo", "--grid")
     assert run(store, "context", "--grid", "demo") == newest
