@@ -83,12 +83,11 @@ def cuts_block(data: Sequence[Path], budgets_tokens: Sequence[int] = (900, 4_000
                 sum(cut.recall for cut in cuts),
                 sum(cut.saved for cut in cuts),
             )
-            shares = [f"{count} of {len(cuts)}" for count in counts]
-            rows.append((path.name, f"{dynamic_tokens:,}", *shares, *(f"{figure:,.0f}" for figure in figures)))
+            of_all = [f"{count} of {len(cuts)}" for count in counts]
+            rows.append((path.name, f"{dynamic_tokens:,}", *of_all, *(f"{figure:,.0f}" for figure in figures)))
     near = f"within {NEAR:.0%}"
-    head = ("runs", "budget", f"cut {near}", f"with recall {near}", "predicted")
-    head = (*head, "saved by cuts", "recall", "together")
-    yield from table(head, rows)
+    shares = (f"cut {near}", f"with recall {near}")
+    yield from table(("runs", "budget", *shares, "predicted", "saved by cuts", "recall", "together"), rows)
 
 
 def _cuts(path: Path, builder: EnvelopeBuilder) -> Iterator[CutCost]:
