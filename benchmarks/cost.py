@@ -16,6 +16,7 @@ from ctxsteward.evals.documents import table
 from ctxsteward.evals.replay import files_of, open_session, replay
 
 from .agent_costs import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builder, grouped, measure, title
+from .cascade_runs import scenarios_block
 from .masking import strategies
 from .report import progress, publish, script
 
@@ -35,7 +36,7 @@ def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int | None] = BUDG
         groups = grouped(measured)
         *_, together = groups.values()
         head = ("sent", *groups, "raw", "dearest run", "over budget, %", "task shown, %")
-        head = (*head, *(f"values, {runs_of}, %" for runs_of in groups))
+        head = (*head, *(f"values, {runs_of}, %" for runs_of in [*groups][:-1] or groups))
         rows = map(cells, zip(*groups.values(), strict=True))
         yield from ("", f"**{title(together, dynamic_tokens)}**", "", *table(head, rows))
 
@@ -50,7 +51,7 @@ def cells(row: Sequence[CostRow]) -> tuple[str, ...]:
         f"{together.dearest_run:.2f}",
         _percent(together.over_budget),
         _percent(together.task_shown),
-        *("–" if one.values_shown is None else _percent(one.values_shown) for one in row),
+        *("–" if one.values_shown is None else _percent(one.values_shown) for one in row[:-1] or row),
     )
 
 
@@ -113,7 +114,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = script(__doc__)
     parser.add_argument("data", type=Path, nargs="+", help="files of agent runs, or folders of them")
     options = parser.parse_args(argv)
-    blocks = {"cost": lambda: cost_block(options.data), "cuts": lambda: cuts_block(options.data)}
+    blocks = {
+        "cost": lambda: cost_block(options.data),
+        "cuts": lambda: cuts_block(options.data),
+        "scenarios": scenarios_block,
+    }
     return publish(parser, options, blocks)
 
 
