@@ -39,4 +39,4 @@ def test_canaries_are_seen_to_be_lost_where_they_are() -> None:
 
 def test_the_page_on_cost_says_what_the_scenarios_cost_and_could_cost() -> None:
     page = Path(__file__).parents[2] / "docs" / "cost.md"
-    assert block_of(page.read_text(encoding="utf-8"), "scenarios").split("\n") == list(scenarios_block())
+    assert block_of(page.read_text(encoding="utf-8"), "scenarios").strip().splitlines() == list(scenarios_block())
