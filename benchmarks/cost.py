@@ -1,6 +1,7 @@
 """The tables of ``docs/cost.md``: our builders on agent runs at two budgets and the default, beside masking baselines.
 
 python -m benchmarks.cost DATA... [--write docs/cost.md]   # tau-bench and SWE-agent runs
+python -m benchmarks.cost DATA... --budget 100000 --longest 10   # a wide budget, the ten largest files
 """
 
 from __future__ import annotations
@@ -113,7 +114,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables, or write them into the page."""
     parser = script(__doc__)
     parser.add_argument("data", type=Path, nargs="+", help="files of agent runs, or folders of them")
+    parser.add_argument("--budget", type=int, action="append", help="of dynamic; instead of those of the page")
+    parser.add_argument("--longest", type=int, help="measure only the largest files")
     options = parser.parse_args(argv)
+    if options.budget or options.longest:
+        files = sorted(files_of(options.data), key=lambda file: file.stat().st_size)[-(options.longest or 0) :]
+        print("\n".join(cost_block(files, options.budget or BUDGETS_TOKENS)))
+        return 0
     blocks = {
         "cost": lambda: cost_block(options.data),
         "cuts": lambda: cuts_block(options.data),
