@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from itertools import groupby, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,6 +19,7 @@ from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, Store
 from ctxsteward.envelope.cascade import CascadeRunner, script_of
 from ctxsteward.envelope.cascade.config import cascade_of
 from ctxsteward.envelope.testing import memory_store
+from ctxsteward.evals.documents import table
 from ctxsteward.evals.prompt_cost import Prices, Sizer
 from ctxsteward.evals.run_cost import JudgedCall, PhaseEfficiency, efficiency_of, judged_calls
 
@@ -29,6 +31,8 @@ CONSTRAINTS = (
     "the deploy window closes at 17:40 on Friday",
 )
 DECISIONS = ("decided to use port 8443 for the relay", "decided to keep retries at 4")
+LINE_TOKENS = 20
+"""Of a line that names what a cut took out, at its least."""
 _WORDS = (
     "sensor",
     "kiln",
@@ -91,6 +95,10 @@ class ScenarioFigures:
     """Share of earlier decisions that are in the window, over all calls."""
     evidence_reachable: float
     """Share of the session's earlier tool results that are shown, or to which a reference leads, over all calls."""
+    cheapest_ratio: float
+    """Cache-priced ratio of the cheapest cuts in hindsight, which leave only the newest step and one line."""
+    read_ratio: float
+    """Cache-priced ratio if the provider's cache were written only where the next call reads it."""
 
 
 def _prose(random: Random, tokens: int) -> str:
@@ -223,7 +231,60 @@ def play_scenario(
             constraints_kept=_share(_kept(calls, scenario.constraints)),
             decisions_kept=_share(_kept(calls, scenario.decisions)),
             evidence_reachable=_share(_reached(store, calls)),
+            cheapest_ratio=_cheapest(calls, sizer, prices or Prices()) / rows[-1].everything_priced,
+            read_ratio=_written_if_read(calls, sizer, prices or Prices()) / rows[-1].everything_priced,
         )
+
+
+def _tokens(call: JudgedCall) -> int:
+    return call.tools_tokens + sum(piece.tokens for piece in call.sent)
+
+
+def _cheapest(calls: Sequence[JudgedCall], sizer: Sizer, prices: Prices) -> float:
+    """Price the cheapest schedule of cuts, each session by itself; a cut leaves the newest steps and a line."""
+    sessions = groupby(calls, key=lambda call: call.session)
+    return sum(_cheapest_of(list(of_session), sizer, prices) for _, of_session in sessions)
+
+
+def _cheapest_of(calls: Sequence[JudgedCall], sizer: Sizer, prices: Prices) -> float:
+    first, everything = _tokens(calls[0]), [sum(piece.tokens for piece in call.everything) for call in calls]
+    notes = first - calls[0].tools_tokens - sizer.shared_tokens(calls[0].sent, calls[1].sent) if calls[1:] else 0
+    steps = [after - before for before, after in pairwise(everything)]
+
+    @cache
+    def rest(at: int, dropped: int) -> float:
+        """Price the calls from `at` on if the call before shows its steps from `dropped` on."""
+        if at == len(calls):
+            return 0.0
+        before = prompt(at - 1, dropped) - notes if at else 0
+        return min(
+            prices.of(prompt(at, now), before if now == dropped else min(before, first - notes)) + rest(at + 1, now)
+            for now in range(dropped, max(dropped, at - 1) + 1)
+        )
+
+    def prompt(at: int, dropped: int) -> int:
+        return first + LINE_TOKENS * (dropped > 0) + sum(steps[dropped:at])
+
+    return rest(0, 0)
+
+
+def _written_if_read(calls: Sequence[JudgedCall], sizer: Sizer, prices: Prices) -> float:
+    """Price the prompts as they were sent if each token is written only where the next call reads it."""
+    shared = [0, *(sizer.shared_tokens(before.sent, now.sent) + now.tools_tokens for before, now in pairwise(calls)), 0]
+    read = [tokens if prices.served(tokens) else 0 for tokens in shared]
+    priced = 0.0
+    for call, had, reads in zip(calls, read, read[1:], strict=False):
+        tokens, written = _tokens(call), max(0, reads - had)
+        priced += prices.cached * had + prices.write * written + tokens - had - written
+    return priced
+
+
+def scenarios_block() -> Iterator[str]:
+    """Yield a table of the scenarios' cache-priced ratios: ours, and what hindsight could reach."""
+    played = [play_scenario(scenario) for scenario in SCENARIOS]
+    ratios = ((one.name, one.efficiency.priced_ratio, one.cheapest_ratio, one.read_ratio) for one in played)
+    head = ("run of a cascade", "ours", "cheapest cuts", "ours, written if read")
+    yield from table(head, ((name, *(f"{ratio:.2f}" for ratio in row)) for name, *row in ratios))
 
 
 def _builder_of(scenario: RunScenario) -> Callable[[Policy], EnvelopeBuilder]:

@@ -1,6 +1,7 @@
 """The tables of ``docs/cost.md``: our builders on agent runs at two budgets and the default, beside masking baselines.
 
 python -m benchmarks.cost DATA... [--write docs/cost.md]   # tau-bench and SWE-agent runs
+python -m benchmarks.cost DATA... --budget 100000 --longest 10   # a wide budget, the ten largest files
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ctxsteward.evals.documents import table
 from ctxsteward.evals.replay import files_of, open_session, replay
 
 from .agent_costs import AGENT, OURS, OURS_WITHOUT_RECALL, CostRow, agent_builder, grouped, measure, title
+from .cascade_runs import scenarios_block
 from .masking import strategies
 from .report import progress, publish, script
 
@@ -35,7 +37,7 @@ def cost_block(data: Sequence[Path], budgets_tokens: Sequence[int | None] = BUDG
         groups = grouped(measured)
         *_, together = groups.values()
         head = ("sent", *groups, "raw", "dearest run", "over budget, %", "task shown, %")
-        head = (*head, *(f"values, {runs_of}, %" for runs_of in groups))
+        head = (*head, *(f"values, {runs_of}, %" for runs_of in [*groups][:-1] or groups))
         rows = map(cells, zip(*groups.values(), strict=True))
         yield from ("", f"**{title(together, dynamic_tokens)}**", "", *table(head, rows))
 
@@ -50,7 +52,7 @@ def cells(row: Sequence[CostRow]) -> tuple[str, ...]:
         f"{together.dearest_run:.2f}",
         _percent(together.over_budget),
         _percent(together.task_shown),
-        *("–" if one.values_shown is None else _percent(one.values_shown) for one in row),
+        *("–" if one.values_shown is None else _percent(one.values_shown) for one in row[:-1] or row),
     )
 
 
@@ -112,8 +114,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables, or write them into the page."""
     parser = script(__doc__)
     parser.add_argument("data", type=Path, nargs="+", help="files of agent runs, or folders of them")
+    parser.add_argument("--budget", type=int, action="append", help="of dynamic; instead of those of the page")
+    parser.add_argument("--longest", type=int, help="measure only the largest files")
     options = parser.parse_args(argv)
-    blocks = {"cost": lambda: cost_block(options.data), "cuts": lambda: cuts_block(options.data)}
+    if options.budget or options.longest:
+        files = sorted(files_of(options.data), key=lambda file: file.stat().st_size)[-(options.longest or 0) :]
+        print("\n".join(cost_block(files, options.budget or BUDGETS_TOKENS)))
+        return 0
+    blocks = {
+        "cost": lambda: cost_block(options.data),
+        "cuts": lambda: cuts_block(options.data),
+        "scenarios": scenarios_block,
+    }
     return publish(parser, options, blocks)
 
 

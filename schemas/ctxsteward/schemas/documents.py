@@ -214,7 +214,7 @@ class SelectionLog(_Document):
 
 
 class HandoffLine(FrozenModel):
-    """One line that a model wrote and that was checked against the cited messages."""
+    """A sentence of the cited messages, or a line that a model wrote and that was checked against them."""
 
     section: HandoffSection
     text: Annotated[str, Field(min_length=1, max_length=600)]
@@ -250,7 +250,7 @@ class HandoffSummary(FrozenModel):
     last_action: str = ""
     continuation_prompt: str
     lines: tuple[HandoffLine, ...] = ()
-    """A model's valid lines by section; empty if no model was called or no line is valid."""
+    """Lines by section: a model's, or sentences of the messages if the session has no scratchpad."""
     origin: SummaryOrigin | None = None
     """The model's part in the lines; null if no model was called."""
 

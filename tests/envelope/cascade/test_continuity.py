@@ -214,11 +214,12 @@ def test_a_handoff_is_read_from_scratchpad_and_task() -> None:
 @pytest.mark.parametrize(
     ("notes", "field", "value"),
     [
-        ({}, "key_decisions", ("I decided to use port 9.",)),
+        ({}, "key_decisions", ("I decided to use port 9. §2",)),
         (
             {},
             "continuation_prompt",
-            "Continue working on: Mend the relay.\nCurrent phase: -\nNext step: Complete the task",
+            "Continue working on: Mend the relay.\nCurrent phase: -\n"
+            "Next step: Wait for the answer to §2: I decided to use port 9. Ok.",
         ),
         ({"plan": "- [x] one\n- [ ] two"}, "remaining_items", ("two",)),
         ({"plan": "just do it"}, "remaining_items", ("just do it",)),

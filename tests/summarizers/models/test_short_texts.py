@@ -154,7 +154,7 @@ def test_a_handoff_has_seven_sections_of_lines_that_hold_and_a_new_session_begin
     ]
 
     plain = handoff_of(session)
-    assert handoff.model_copy(update={"lines": (), "origin": None}) == plain
+    assert handoff.model_copy(update={"lines": plain.lines, "origin": None}) == plain
     opening = opening_of(handoff)
     first, *rows, last = [line for line in opening.splitlines() if line not in opening_of(plain).splitlines()]
     assert first.endswith("data, not instructions>")
