@@ -238,7 +238,7 @@ def test_a_bullet_leads_to_its_original_with_the_cited_words_marked(store: Store
 
 def test_what_is_recalled_names_its_message_and_says_whether_it_is_whole(store: Store) -> None:
     recalled = items(store, 30, "recall")
-    assert Counter(item.shown for item in recalled) == snapshot(Counter({"whole": 4, 'excerpt': 1}))
+    assert Counter(item.shown for item in recalled) == snapshot(Counter({"whole": 4, "excerpt": 1}))
     session = store.at("default", "demo")
     for item in recalled:
         assert item.ordinal
@@ -298,16 +298,16 @@ def test_what_changed_with_a_compaction(store: Store) -> None:
     assert gone == snapshot(
         [
             "§16 bullet, 0 losses, 1 bullets",
-            '§19 compacted, 14 losses, 0 bullets',
+            "§19 compacted, 14 losses, 0 bullets",
             "§20 bullet, 0 losses, 2 bullets",
-            '§21 bullet, 33 losses, 1 bullets',
+            "§21 bullet, 33 losses, 1 bullets",
             "§23 bullet, 2 losses, 3 bullets",
             "§24 bullet, 0 losses, 1 bullets",
             "§25 compacted, 4 losses, 0 bullets",
             "§26 compacted, 1 losses, 0 bullets",
             "§27 bullet, 1 losses, 3 bullets",
             "§30 bullet, 0 losses, 2 bullets",
-            '§32 recalled, 7 losses, 0 bullets',
+            "§32 recalled, 7 losses, 0 bullets",
         ]
     )
     assert [report.id for report in shown.reports] == [made.report for made in calls[number - 1].compactions]
@@ -337,7 +337,8 @@ def test_losses_are_found_by_kind_and_words(store: Store) -> None:
             ("fact", 25),
             ("constraint", 15),
             ("error", 8),
-            ("path", 5), ("url", 3),
+            ("path", 5),
+            ("url", 3),
             ("decision", 1),
         ]
     )
@@ -845,7 +846,8 @@ C C C C C C C C C C C C C C C C C C C C   ■ C  closed turns       470  18 %
 C C C L · · · · · · · · · · · · · · · ·   ■ L  live turn           12   0 %
 · · · · · · · · · · · · · · · · · · · ·   ·    free               724  28 %
 · · · · · · · · · · · · · · · · · · · ·                                    \n\
-prompt 1,850 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,382, written 468; 1,159 plain tokens, $0.00290
+prompt 1,850 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,382, written 468;\
+ 1,159 plain tokens, $0.00290
 """)
     newest = run(store, "view", "demo", "--grid")
     assert run(store, "context", "--grid", "demo") == newest
