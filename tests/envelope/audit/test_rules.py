@@ -114,6 +114,16 @@ def test_a_rule_that_a_summarizer_drops_is_a_finding_in_every_later_call() -> No
     ]
 
 
+def test_a_rule_that_a_summarizer_passes_over_stands_beside_its_bullets() -> None:
+    def silent(source: SummarizerInput, *, budget_tokens: int) -> Summary:
+        return Summary(bullets=())
+
+    envelope = talked(EnvelopeBuilder(budgets=Budgets(dynamic_tokens=200), tokenizer="o200k_base", summarizer=silent))
+
+    assert kinds(envelope) == []
+    assert [place.lines for rule in envelope.rules.rules for place in rule.places] == ["- Never deploy on Fridays. §3"]
+
+
 def test_required_rules_stay_in_their_own_words_whatever_a_summarizer_makes_of_them() -> None:
     builder = EnvelopeBuilder(
         budgets=Budgets(dynamic_tokens=200), tokenizer="o200k_base", summarizer=forgetful, require_rules=True

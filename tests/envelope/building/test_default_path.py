@@ -54,14 +54,14 @@ def under(renderer: int, builder: EnvelopeBuilder) -> EnvelopeBuilder:
 @pytest.mark.parametrize(
     ("renderer", "dialect", "dynamic_tokens", "expected"),
     [
-        (3, "openai", 2_500, (31, "376b84f386b99c349f0a1e2b7b553d3f")),
-        (3, "openai", 9_000, (12, "fd27668d0f575a6cd5c6efbf8f97e27e")),
-        (3, "anthropic", 2_500, (25, "d27d171073d82af4b1f4792f53eb9f40")),
-        (3, "anthropic", 9_000, (9, "656bdb4122f1f6a89dac2ec101f97dcc")),
-        (4, "openai", 2_500, (31, "c652286892544867068bf1703009eaff")),
-        (4, "openai", 9_000, (12, "526b393076d2af774fb5b8c0088e3b86")),
-        (4, "anthropic", 2_500, (25, "971810760f3bb43f7f4dba43270e3515")),
-        (4, "anthropic", 9_000, (9, "11c6497b581d74245026d302d7da9f33")),
+        (3, "openai", 2_500, (33, "9ac296d1c6543dec05a1ce194eaa9aa9")),
+        (3, "openai", 9_000, (12, "1f2ef7f313849c2d07822745b69bf8fa")),
+        (3, "anthropic", 2_500, (26, "808be477b23d6664166f096bbadf7048")),
+        (3, "anthropic", 9_000, (9, "81c79827517f4a145b6f8fa14e884d54")),
+        (4, "openai", 2_500, (33, "56b7a0ecb8748c36dcb0b797d647ac95")),
+        (4, "openai", 9_000, (12, "6248aa1d22c25db0dc47634da2c9a82d")),
+        (4, "anthropic", 2_500, (26, "c69af3b88b2b666bb8c34c598e395621")),
+        (4, "anthropic", 9_000, (9, "9620246adb82e1bdb03c8c17985d7d19")),
     ],
 )
 def test_default_builds_give_the_bytes_they_gave(
@@ -74,10 +74,10 @@ def test_default_builds_give_the_bytes_they_gave(
 @pytest.mark.parametrize(
     ("renderer", "dialect", "expected"),
     [
-        (3, "openai", (31, "a247e72dbb95c4bc746e37bf5dd54b0b")),
-        (3, "anthropic", (26, "875e9d9a6f913e95ba2a541fd3093fef")),
-        (4, "openai", (31, "00db02fa6568aa26cb3b6c321672fd72")),
-        (4, "anthropic", (26, "301dc224aa9988daaa9e6b935931fcf8")),
+        (3, "openai", (31, "e8007ebebb62f4d7db5db3b0180eec1b")),
+        (3, "anthropic", (26, "391174ca662323b4a3456a78ff2c5c9a")),
+        (4, "openai", (31, "9de43f1ebe6778f6f17cdfc2ece9b31b")),
+        (4, "anthropic", (26, "016ae5cb415f020902b73dcab05b9929")),
     ],
 )
 def test_builds_for_a_model_give_the_bytes_they_gave(renderer: int, dialect: str, expected: Any) -> None:

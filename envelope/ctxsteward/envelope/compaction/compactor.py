@@ -13,7 +13,7 @@ Source: the layered-envelope design.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal, get_args
@@ -34,6 +34,7 @@ from ..tokens.budgets import (
     LIVE_FLOOR_FRACTION,
     MIN_PROGRESS_FRACTION,
     NEW_FLOOR_FRACTION,
+    RULES_FRACTION,
     Budgets,
 )
 from ..tokens.tokenizer import Counter
@@ -253,7 +254,9 @@ class Compactor:
         room = min(share, progress if window.over else max(progress, share // 2)) - frame
         bullets, reserve, lost_bullets = state.bullets, state.reserve, list[Bullet]()
         if summary is not None:
-            bullets, reserve, lost_bullets = self._fit_bullets(state, summary, room, after.gone, carried)
+            most = min(progress, self.budgets.dynamic_tokens - fixed_tokens) - frame
+            for_rules = max(room, min(room + int(self.budgets.history_tokens * RULES_FRACTION), most))
+            bullets, reserve, lost_bullets = self._fit_bullets(state, summary, room, for_rules, after.gone, carried)
         text = bullets_text(state, bullets, after.compacted_to) if bullets else ""
         pre, post = window.section_tokens, fixed_tokens + (self.counter.framed(text) if text else 0)
         if pre - post < pre * MIN_PROGRESS_FRACTION and not (window.forced and post < pre):
@@ -332,26 +335,37 @@ class Compactor:
         )
 
     def _fit_bullets(
-        self, state: State, summary: Summary, room: int, gone: Sequence[LogEntry], rules: Sequence[HeldRule]
+        self,
+        state: State,
+        summary: Summary,
+        room: int,
+        for_rules: int,
+        gone: Sequence[LogEntry],
+        rules: Sequence[HeldRule],
     ) -> tuple[tuple[Bullet, ...], tuple[Bullet, ...], list[Bullet]]:
         """Return the bullets shown, those in reserve, and those of the standing ones that are shown no more.
 
         The most valuable that fit `room` tokens are shown. The others are in reserve as far as all together fit the
-        budget of bullets: one long turn leaves little room, and the next one more.
+        budget of bullets: one long turn leaves little room, and the next one more. A rule that stands and that none of
+        them says is shown beside them, as far as `for_rules` tokens reach.
         """
         standing = (*state.bullets, *state.reserve)
-        superseded = set(summary.superseded)
-        held: list[Bullet] = []
-        if self.keeps_rules:  # each in a bullet of its own, which no other text weakens
-            held, before = ([one_line(rule_bullet(rule)) for rule in of] for of in (rules, state.rules))
-            superseded = {n for n, row in enumerate(standing) if row in before or (n in superseded and row not in held)}
+        # Each rule in a bullet of its own, which no other text weakens.
+        held, before = ([one_line(rule_bullet(rule)) for rule in of] for of in (rules, state.rules))
+        if not self.keeps_rules:  # else they stand even if a newer statement seems to replace them
+            left = [row for n, row in enumerate(standing) if n not in summary.superseded]
+            left += [one_line(Bullet(text=entry.message.text, citations=(entry.ref,))) for entry in gone]
+            held = [rule for rule in held if _says(left, rule)]
+        superseded = {
+            n for n, row in enumerate(standing) if row in before or (n in summary.superseded and row not in held)
+        }
         lost = [row for n, row in enumerate(state.bullets) if n in superseded and row not in held]
         rows = [bullet for index, bullet in enumerate(state.bullets) if index not in superseded]
         shown_before = len(rows)
         rows += (bullet for index, bullet in enumerate(state.reserve, len(state.bullets)) if index not in superseded)
         reserved = range(shown_before, len(rows))
         rows += [one_line(bullet) for bullet in summary.bullets if bullet.text.strip()]
-        rows += held
+        rows += held if self.keeps_rules else ()
         task = next((entry for entry in gone if entry.ordinal == state.task), None)
         task_ref = f"§{state.task}"
         if task is not None and not any(task_ref in bullet.citations for bullet in rows):
@@ -381,7 +395,22 @@ class Compactor:
             reserve.append(rows[index])
         lost += [rows[index] for index in sorted(out) if index not in reserved]
         shown = [bullet for index, bullet in enumerate(rows) if index not in out]
+        for rule in held:
+            cost = self.counter.text(bullet_line(rule))
+            if _says(shown, rule):
+                continue
+            if used + cost <= for_rules:
+                used += cost
+                shown.append(rule)
+                lost = [row for row in lost if (row.text, row.citations) != (rule.text, rule.citations)]
+            else:
+                reserve.append(rule)
+                lost += [rule] if rule in state.bullets else []
         return tuple(sorted(shown, key=_newest_original)), tuple(reserve), lost
+
+
+def _says(rows: Iterable[Bullet], rule: Bullet) -> bool:
+    return any(rule.text in row.text and rule.citations[0] in row.citations for row in rows)
 
 
 def _refuse(window: Window, reason: str, findings: list[Finding]) -> CompactionRefused:

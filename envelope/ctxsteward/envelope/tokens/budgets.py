@@ -70,6 +70,8 @@ LEAST_CUT_FRACTION = 0.08
 REGRET_FRACTION = 0.018
 """Of a session's bill so far, what its first compaction may cost at once: the session may end with that call."""
 
+RULES_FRACTION = 0.1
+"""Of the history, what rules may take beyond the room of bullets, if no other bullet says them."""
 LIVE_FLOOR_FRACTION = 0.15
 """Of `bullets_tokens`, the same within a tool loop: results leave there, and their references lead back to them."""
 
