@@ -84,8 +84,8 @@ def test_a_statement_of_the_beginning_comes_back_when_it_is_asked_for(tmp_path: 
 def test_budgets_go_up_to_the_first_that_holds_the_longest_history(tmp_path: Path) -> None:
     trial = try_transcripts([chat(tmp_path / "a.json", 60), chat(tmp_path / "b.json", 5)], model="gpt-4o")
     assert 2_000 < trial.longest_tokens < 4_000
-    assert [row.dynamic_tokens for row in trial.budgets] == [1_000, 2_000, 4_000]
-    assert trial.budgets[-1].losses == 0
+    assert [row.dynamic_tokens for row in trial.budgets] == [1_000, 2_000, 4_000, None]
+    assert [row.losses for row in trial.budgets[-2:]] == [0, 0]
     assert trial.transcripts == 2
 
 
@@ -133,7 +133,9 @@ def test_progress_tells_a_share_that_grows_to_the_whole(tmp_path: Path) -> None:
     assert (shares[0], shares[-1], len(shares)) == (0.0, 1.0, 5)
 
 
-def row(tokens: int, priced: float, *, used: int = 100, unseen: int = 0, over: int = 0, found: int = 10) -> BudgetTrial:
+def row(
+    tokens: int | None, priced: float, *, used: int = 100, unseen: int = 0, over: int = 0, found: int = 10
+) -> BudgetTrial:
     bill = Bill(calls=100, priced=priced, values_used=used, values_unseen=("v",) * unseen, over_budget=over)
     return BudgetTrial(dynamic_tokens=tokens, bill=bill, asks=10, brought_back=found)
 
@@ -154,11 +156,25 @@ RECOMMENDED: dict[str, tuple[list[BudgetTrial], int | None]] = {
 @pytest.mark.parametrize("name", RECOMMENDED)
 def test_the_budget_that_is_recommended(name: str) -> None:
     trials, chosen = RECOMMENDED[name]
-    assert recommended(trials, WHOLE, is_tool_loop=False).dynamic_tokens == chosen
+    assert recommended(trials, WHOLE, model="gpt-4o", is_tool_loop=False).dynamic_tokens == chosen
+
+
+@pytest.mark.parametrize(
+    ("trials", "chosen"),
+    [
+        ([row(2_000, 60), row(None, 61)], True),  # of like bills the larger
+        ([row(2_000, 60), row(None, 70)], False),
+        ([row(2_000, 99), row(None, 99)], True),  # it saves a little and hides nothing
+        ([row(2_000, 101), row(None, 100)], False),
+    ],
+)
+def test_the_builder_s_own_budgets_are_recommended_where_they_win(trials: list[BudgetTrial], chosen: bool) -> None:
+    told = recommended(trials, WHOLE, model="gpt-4o", is_tool_loop=True)
+    assert (told.is_default, told.code == 'EnvelopeBuilder("gpt-4o")') == (chosen, chosen)
 
 
 def test_a_recommendation_says_why_and_how() -> None:
-    told = recommended([row(2_000, 40, unseen=1)], WHOLE, is_tool_loop=True)
+    told = recommended([row(2_000, 40, unseen=1)], WHOLE, model="gpt-4o", is_tool_loop=True)
     assert told.code == "Budgets(dynamic_tokens=2000, arrival_cap_tokens=1500)"
     assert told.reason == (
         "it has the lowest bill of the budgets that hide little; it saves 60% of what sending everything costs; its "

@@ -14,14 +14,16 @@ Transcripts mostly of tool loops are tried with results whole on arrival up to t
 
 The recommendation is the budget of the lowest bill among those that hide little: at most `HIDDEN` of the used values,
 at most `OVER` of the calls over budget, and asks within `HIDDEN` of the best budget. Among bills within `SAME` of each
-other the larger budget is taken. If no budget hides little, it is the one that hides least; if none is cheaper than
-sending everything, sending everything is recommended.
+other the larger budget is taken; the budgets that the builder chooses itself count as the largest. If no budget hides
+little, it is the one that hides least; if none is cheaper than sending everything by `SAME`, and the builder's own not
+at all, sending everything is recommended.
 
 Raises `InputError` if there is nothing to try.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter as Count
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -69,7 +71,8 @@ class SkippedFile(NamedTuple):
 class BudgetTrial:
     """The figures of one budget over all transcripts."""
 
-    dynamic_tokens: int
+    dynamic_tokens: int | None
+    """None: the budgets that the builder chooses itself, by the model's window."""
     bill: Bill = field(default_factory=Bill)
     losses: int = 0
     originals: int = 0
@@ -103,7 +106,9 @@ class Recommendation:
     """The recommended budget, and the reason for it."""
 
     dynamic_tokens: int | None
-    """Tokens of the recommended budget; None to send everything."""
+    """Tokens of the recommended budget; None for the builder's own, or to send everything."""
+    is_default: bool = False
+    """Whether the builder's own budgets are recommended."""
     reason: str
     code: str
     """The budget as Python code for the builder."""
@@ -134,8 +139,9 @@ class Trial:
     @property
     def chosen(self) -> BudgetTrial:
         """The recommended budget, else the largest that was tried."""
-        named = [row for row in self.budgets if row.dynamic_tokens == self.recommendation.dynamic_tokens]
-        return named[0] if named else self.budgets[-1]
+        advised = self.recommendation
+        named = [row for row in self.budgets if row.dynamic_tokens == advised.dynamic_tokens]
+        return named[0] if named and (advised.is_default or advised.dynamic_tokens) else self.budgets[-1]
 
     def document(self) -> dict[str, Any]:
         """Return the figures with stable keys."""
@@ -170,6 +176,7 @@ class Trial:
             ],
             "recommendation": {
                 "dynamic_tokens": self.recommendation.dynamic_tokens,
+                "is_default": self.recommendation.is_default,
                 "reason": self.recommendation.reason,
                 "code": self.recommendation.code,
             },
@@ -196,7 +203,8 @@ def try_transcripts(
 ) -> Trial:
     """Replay the transcripts in files and folders at several budgets; `tell` gets the current step and the share done.
 
-    Without `budgets_tokens`, it tries those of `BUDGETS_TOKENS` that the longest transcript exceeds, and the next one.
+    Without `budgets_tokens`, it tries those of `BUDGETS_TOKENS` that the longest transcript exceeds, the next one, and
+    the budgets that the builder chooses itself.
     """
     counter = EnvelopeBuilder(model).counter
     tell("reading", 0.0)
@@ -206,22 +214,23 @@ def try_transcripts(
     is_tool_loop = 2 * sum(any(message.tool_results for message in messages) for messages in rows) > len(rows)
     # By default the budgets that the longest history exceeds, and the next larger one.
     exceeded = [budget for budget in BUDGETS_TOKENS if budget < max(tokens)]
-    chosen = tuple(sorted(set(budgets_tokens))) or BUDGETS_TOKENS[: len(exceeded) + 1]
+    tried = tuple(sorted(set(budgets_tokens)))
+    chosen: tuple[int | None, ...] = tried or (*BUDGETS_TOKENS[: len(exceeded) + 1], None)
     builders = {str(budget): EnvelopeBuilder(model, budgets=_budgets_of(budget, is_tool_loop)) for budget in chosen}
     prices = builders[str(chosen[0])].prices or Prices()
-    trials = {budget: BudgetTrial(dynamic_tokens=budget) for budget in chosen}
+    trials = {str(budget): BudgetTrial(dynamic_tokens=budget) for budget in chosen}
     whole, sizer, done = Bill(), Sizer(counter), 0
     for transcript, messages, size in zip(transcripts, rows, tokens, strict=True):
         asks = _asks(transcript, messages)
         tell(f"{transcript.session}, {len(messages)} messages", done / max(1, sum(tokens)))
 
         def ended(name: str, session: Session, asks: Sequence[DraftedAsk] = asks) -> None:
-            _examine(trials[int(name)], builders[name], session, asks)
+            _examine(trials[name], builders[name], session, asks)
 
         run = read_run(transcript, builders, sizer, ended=ended)
         whole.add(run.bill(everything(run), sizer, prices, budget_tokens=max(tokens)))
-        for budget, trial in trials.items():
-            bill = run.bill(run.ours[str(budget)], sizer, prices, budget_tokens=budget)
+        for name, trial in trials.items():
+            bill = run.bill(run.ours[name], sizer, prices, budget_tokens=builders[name].budgets.most_tokens)
             trial.bill.add(bill)
             for value in dict.fromkeys(bill.values_unseen):
                 if len(trial.unseen) < NAMED and not any(known.value == value for known in trial.unseen):
@@ -239,7 +248,7 @@ def try_transcripts(
         budgets=tuple(trials.values()),
         skipped=tuple(skipped),
         silent=silent,
-        recommendation=recommended(tuple(trials.values()), whole, is_tool_loop=is_tool_loop),
+        recommendation=recommended(tuple(trials.values()), whole, model=model, is_tool_loop=is_tool_loop),
     )
 
 
@@ -268,7 +277,9 @@ def _read(paths: Sequence[str | Path]) -> tuple[list[Transcript], list[SkippedFi
     return read, skipped, silent
 
 
-def _budgets_of(dynamic_tokens: int, is_tool_loop: bool) -> Budgets:
+def _budgets_of(dynamic_tokens: int | None, is_tool_loop: bool) -> Budgets | None:
+    if dynamic_tokens is None:
+        return None
     if not is_tool_loop:
         return Budgets(dynamic_tokens=dynamic_tokens)
     whole_tokens = max(16, int(WHOLE_RESULT_FRACTION * dynamic_tokens))  # the least that `Budgets` takes
@@ -310,7 +321,7 @@ def _examine(trial: BudgetTrial, builder: EnvelopeBuilder, session: Session, ask
         trial.brought_back += not before and shows(whole, ask.value)
 
 
-def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, is_tool_loop: bool) -> Recommendation:
+def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, model: str, is_tool_loop: bool) -> Recommendation:
     """Recommend a budget by the rules in the module's docstring."""
     best_answers = max(trial.answered for trial in trials)
     good = [
@@ -321,14 +332,16 @@ def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, is_tool_loop: boo
     if good:
         least = min(trial.bill.priced for trial in good)
         trial = max(
-            (trial for trial in good if trial.bill.priced <= (1 + SAME) * least), key=lambda trial: trial.dynamic_tokens
+            (trial for trial in good if trial.bill.priced <= (1 + SAME) * least),
+            key=lambda trial: trial.dynamic_tokens or math.inf,
         )
         why = "it has the lowest bill of the budgets that hide little"
     else:
         trial = min(trials, key=lambda trial: (trial.hidden + trial.over + 1 - trial.answered, trial.bill.priced))
         least = trial.bill.priced
         why = "no budget here hides little, and this one hides least; try larger ones with --budgets"
-    if least > (1 - SAME) * whole.priced:
+    is_default = trial.dynamic_tokens is None
+    if trial.bill.priced >= whole.priced if is_default else least > (1 - SAME) * whole.priced:
         return Recommendation(
             dynamic_tokens=None,
             reason=f"budgets that hide little save at most {max(0.0, 1 - least / whole.priced):.1%} of what sending "
@@ -344,6 +357,8 @@ def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, is_tool_loop: boo
         parts.append(f"{found} of {trial.asks} early statements are in the prompt when asked for")
     parts.append(f"{trial.over:.0%} of the calls exceed it")
     budgets = _budgets_of(trial.dynamic_tokens, is_tool_loop)
-    cap = f", arrival_cap_tokens={budgets.arrival_cap_tokens}" if is_tool_loop else ""
-    code = f"Budgets(dynamic_tokens={trial.dynamic_tokens}{cap})"
-    return Recommendation(dynamic_tokens=trial.dynamic_tokens, reason="; ".join(parts), code=code)
+    cap = f", arrival_cap_tokens={budgets.arrival_cap_tokens}" if budgets and is_tool_loop else ""
+    code = f"Budgets(dynamic_tokens={trial.dynamic_tokens}{cap})" if budgets else f'EnvelopeBuilder("{model}")'
+    return Recommendation(
+        dynamic_tokens=trial.dynamic_tokens, is_default=is_default, reason="; ".join(parts), code=code
+    )

@@ -75,8 +75,9 @@ no_output no_state not_embedded_yet not_on_menu not_retained nothing_similar not
 ownership_unchecked policy_fell_back profile_contradicted profile_pinned profile_unchecked recall_dropped
 recall_failed reply_behind_others rewrite_attempt role_lowered rule_not_visible rules_full seal_key_wrong
 selection_failed selection_fell_back session_unreachable source_not_run store_unreachable strategy_replaced
-summaries_missing summary_fell_back summary_not_ready system_not_in_head tools_inferred turn_already_answered
-unreadable_message unreadable_session window_nearly_full withdrawal_unfinished withdrawals_unknown
+summaries_missing summary_fell_back summary_not_ready system_not_in_head tool_schemas_large tools_inferred
+turn_already_answered unreadable_message unreadable_session window_nearly_full withdrawal_unfinished
+withdrawals_unknown
 """
 FINDING_KINDS |= dict.fromkeys(_WRITTEN_WHERE_FOUND.split(), FindingKind())
 """All kinds of findings by name."""

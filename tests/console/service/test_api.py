@@ -10,7 +10,10 @@ from urllib.parse import quote
 import pytest
 
 from ctxsteward.console.service.access import TokenFile, add_token
+from ctxsteward.console.service.desk import Service, ServiceSettings
+from ctxsteward.console.terminal.options import read_builder
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import forget
@@ -535,3 +538,12 @@ def test_a_turn_reads_no_more_of_a_long_session_than_of_a_short_one() -> None:
         on.post("/api/sessions/s/build", {"envelope": False})
         read.append(CountedJournal.rows)
     assert max(read[40:]) <= max(read[10:30])
+
+
+def test_without_named_budgets_the_service_and_the_command_line_take_the_library_s() -> None:
+    default = EnvelopeBuilder("gpt-4o").budgets
+    service = Service(ServiceSettings(store=memory_store(), model="gpt-4o"))
+    assert default.waiting_tokens
+    assert (service.builder().budgets, read_builder("gpt-4o", ()).budgets) == (default, default)
+    named = read_builder("gpt-4o", ("dynamic_tokens=900",)).budgets
+    assert (named, service.builder(budgets=named).budgets) == (Budgets(dynamic_tokens=900), Budgets(dynamic_tokens=900))

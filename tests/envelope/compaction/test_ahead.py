@@ -113,6 +113,24 @@ def test_every_compaction_of_a_session_takes_the_summary_that_was_made_before_it
     assert "AHEAD Order OPS-" in texts(session)
 
 
+def test_while_a_compaction_waits_no_summary_is_begun() -> None:
+    """The budget is full after half of the turns, and the session cannot bear the price of a compaction yet."""
+    summarizer = MarkedSummarizer()
+    ahead, session = SummaryAhead(summarizer), open_store("memory:").session("s", system="You plan trips. " * 400)
+    budgets = Budgets(dynamic_tokens=4_000, waiting_tokens=60_000)
+    building = EnvelopeBuilder("gpt-5.6", budgets=budgets, ahead=ahead)
+    begun, sizes = list[int](), list[int]()
+    for envelope in talk(session, building, ahead, compacted(session), turns=150):
+        sizes.append(envelope.section("dynamic").tokens)
+        begun.append(len(summarizer.given))
+    (report,) = [event.report for event in session.reports()]
+
+    assert 4_000 < sizes[begun.index(1)] < sizes[-2]
+    assert report.policy == "deep-oldest-first/1 summary made ahead"
+    covered = {item.ref for item in summarizer.given[0].messages}
+    assert 2 * len(covered) > len(report.source_addresses)
+
+
 def test_what_came_since_leaves_with_it_so_that_as_much_is_freed_as_without_a_model() -> None:
     """A prepared choice may be of a few groups alone while much more has to leave now."""
     tokens = []

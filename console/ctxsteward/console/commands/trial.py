@@ -9,7 +9,7 @@ import click
 from ctxsteward.envelope import model_info
 from ctxsteward.evals.prompt_cost import Bill
 from ctxsteward.evals.replay import files_of
-from ctxsteward.evals.trial import Trial, try_transcripts
+from ctxsteward.evals.trial import BudgetTrial, Trial, try_transcripts
 from ctxsteward.schemas import InputError, UnknownModel
 
 from ..pages.charts import Bar, bars
@@ -19,13 +19,17 @@ from ..terminal.output import note, print_json, share_bar, table_console, write_
 from ..terminal.tables import grid, pairs, say
 
 VALUE_CHARS = 40
-EVERYTHING = "everything"
+EVERYTHING, DEFAULTS = "everything", "defaults"
 
 
 @click.command("try")
 @click.argument("folder", type=click.Path(), nargs=-1, required=True)
 @model_option("Whose tokens, cache and prices count.")
-@click.option("--budgets", metavar="N,…", help="Dynamic budgets to try, in tokens; default: 1,000 to 16,000.")
+@click.option(
+    "--budgets",
+    metavar="N,…",
+    help="Dynamic budgets to try, in tokens; default: 1,000 to 16,000, and the builder's own.",
+)
 @price_option
 @click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Also write the page as one HTML file.")
 @json_option
@@ -89,7 +93,12 @@ def heading(trial: Trial) -> str:
 def unseen_title(trial: Trial) -> str:
     """Return the title of the list of unseen values."""
     count = len(trial.chosen.bill.values_unseen)
-    return f"Used by a reply and not in its prompt at {trial.chosen.dynamic_tokens:,} tokens ({count:,}, for example):"
+    at = f"at {_named(trial.chosen)}{' tokens' if trial.chosen.dynamic_tokens else ''}"
+    return f"Used by a reply and not in its prompt {at} ({count:,}, for example):"
+
+
+def _named(row: BudgetTrial) -> str:
+    return DEFAULTS if row.dynamic_tokens is None else f"{row.dynamic_tokens:,}"
 
 
 COLUMNS: dict[str, str] = {
@@ -118,7 +127,7 @@ def lines(trial: Trial) -> list[list[str]]:
     rows = []
     for row in trial.budgets:
         cells = {
-            "budget": f"{row.dynamic_tokens:,}",
+            "budget": _named(row),
             **_of_bill(trial, row.bill),
             "over": f"{row.bill.over_budget:,}",
             "lost": f"{row.losses:,}",
@@ -168,7 +177,7 @@ def legend(trial: Trial) -> list[str]:
 
 def page(trial: Trial) -> str:
     """Return the result as one HTML file."""
-    columns = [*(f"{row.dynamic_tokens:,}" for row in trial.budgets), EVERYTHING]
+    columns = [*map(_named, trial.budgets), EVERYTHING]
     priced = [*(row.bill.priced for row in trial.budgets), trial.everything.priced]
     price = trial.dollars_per_million
     title, cents = ("Cost in tokens at full price", 1.0) if price is None else ("Cost in cents", price / 10_000)

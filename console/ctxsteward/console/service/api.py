@@ -97,7 +97,8 @@ def builder_of(
     """Return the builder that a request asks for."""
     named = {} if budgets is None else budgets.model_dump(exclude_none=True)
     stated = service.settings.budgets
-    return service.builder(model, Budgets(**stated.model_dump(exclude_unset=True) | named) if named else stated, policy)
+    fixed = {} if stated is None else stated.model_dump(exclude_unset=True)
+    return service.builder(model, Budgets(**fixed | named) if named else stated, policy)
 
 
 def page_of(rows: Iterable[Any], after: int, limit: int) -> tuple[tuple[Any, ...], str | None]:

@@ -101,7 +101,8 @@ class ServiceSettings:
     profile: Profile | None = None
     """Profile of new sessions whose request names none."""
     model: str = DEFAULT_MODEL
-    budgets: Budgets = field(default_factory=Budgets)
+    budgets: Budgets | None = None
+    """None: those that the builder chooses by the model's window."""
     eval_history: Path | None = None
     scrape: Callable[[], str] | None = None
     """Returns OpenTelemetry's figures in Prometheus' text format; None without an SDK."""
@@ -229,8 +230,8 @@ class Service:
     ) -> EnvelopeBuilder:
         """Return the builder of this configuration; raise `UnknownModel` or `InvalidBudget`."""
         model, budgets = model or self.settings.model, budgets or self.settings.budgets
-        fixed = sorted(budgets.model_fields_set)
-        key = json.dumps([model, policy, fixed, budgets.model_dump(mode="json")])
+        stated = budgets and [sorted(budgets.model_fields_set), budgets.model_dump(mode="json")]
+        key = json.dumps([model, policy, stated])
         made = self._builders.pop(key, None)
         if made is None:
             made = EnvelopeBuilder(model=model, budgets=budgets, policy=policy, now=self.settings.now)

@@ -164,12 +164,16 @@ def read_budgets_tokens(text: str) -> tuple[int, ...]:
 
 
 def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) -> EnvelopeBuilder:
-    """Return a builder for this model; raise `InputError` with the nearest names for an unknown one."""
+    """Return a builder for this model, with its own budgets if none is named.
+
+    Raise `InputError` with the nearest names for an unknown model.
+    """
     named = next((name for name in get_args(PolicyName) if name == policy), None)
     if policy is not None and named is None:
         raise InputError(f"--policy {policy}: no such policy; one of: {', '.join(get_args(PolicyName))}")
     try:
-        return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), policy=named, now=utc_now)
+        stated = read_budgets(budgets) if budgets else None
+        return EnvelopeBuilder(model=model, budgets=stated, policy=named, now=utc_now)
     except UnknownModel as error:
         raise unknown_model(error) from error
 

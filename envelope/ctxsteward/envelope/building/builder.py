@@ -271,7 +271,7 @@ class EnvelopeBuilder:
                 groups = self._newest_groups(session, decider, layout, head, progress)
                 envelope = self._envelope(session, layout, progress, started, keep=True, groups=groups)
                 if decider.ahead is not None and groups is None:
-                    own, window = decider.beside_log(session, layout)
+                    own, window = decider.beside_log(session, layout, head.estimated_tokens)
                     plan = partial(own.planned, session, window)
                     decider.ahead.consider(session, window, plan, envelope.render)
                 session.findings[:] = still_told(session.findings)

@@ -1,11 +1,12 @@
 """Make summaries in the background (`SummaryAhead`), so that no build waits for a model.
 
-When the history reaches `START_FRACTION` of the tokens that make a compaction due, a thread gives the summarizer the
-groups that a compaction would take then. When the compaction is due, that summary is used if it is ready and its base
-is unchanged: the same log (nonce, and the addresses of the summarized messages), no compaction since, nothing replaced,
-none of the groups pinned. Further groups that must leave by then are summarized at once. Without a usable summary all
-groups are summarized at once, and a finding gives the reason (`summary_not_ready`, `summary_fell_back`). Any failure
-here is reported by that finding alone: a build never raises because of it.
+When the history reaches `START_FRACTION` of the tokens that make a compaction due, and that part of its price may be
+lost if it waits, a thread gives the summarizer the groups that a compaction would take then. When the compaction is
+due, that summary is used if it is ready and its base is unchanged: the same log (nonce, and the addresses of the
+summarized messages), no compaction since, nothing replaced, none of the groups pinned. Further groups that must leave
+by then are summarized at once. Without a usable summary all groups are summarized at once, and a finding gives the
+reason (`summary_not_ready`, `summary_fell_back`). Any failure here is reported by that finding alone: a build never
+raises because of it.
 
 With a `provider` the summarizer also gets the request that was just built (`prefix`). A model of the same provider then
 reads its instructions behind text that it has read already, which is billed as cached.
@@ -41,7 +42,8 @@ from ctxsteward.store.journal.events import Event, WindowCompacted
 from ctxsteward.store.journal.port import SessionKey
 
 from ..history.session import Session
-from .policy import CompactionChoice, Window
+from .policy import CompactionChoice, Window, paced
+from .regret import affordable
 
 START_FRACTION = 0.6
 """Fraction of the tokens that make a compaction due at which its summary is begun."""
@@ -178,6 +180,8 @@ class SummaryAhead:
         due_tokens = min(window.budgets.trigger_at(window.next_share_tokens), window.budgets.dynamic_tokens)
         if job is not None or window.history_tokens < START_FRACTION * due_tokens:
             return
+        if affordable(window, paced(window), START_FRACTION) is None:
+            return  # the compaction waits, and what it takes is not known yet
         with suppress(Exception):  # the compaction goes without a summary then, and a finding reports it
             planned = plan(max(0, due_tokens - window.history_tokens))
             if planned is not None and planned.source.messages:

@@ -64,6 +64,7 @@ class Window:
     """The most that a user turn recalls now; None: all of recall's share."""
     prices: Prices = field(default_factory=Prices)
     _candidates: tuple[CompactionCandidate, ...] | None = field(default=None, init=False, repr=False)
+    _cut: tuple[Budgets | None] | None = field(default=None, init=False, repr=False)
 
     @property
     def candidates(self) -> tuple[CompactionCandidate, ...]:
@@ -71,6 +72,13 @@ class Window:
         if self._candidates is None:
             self._candidates = tuple(_candidates(self.state, self.layout, self.budgets))
         return self._candidates
+
+    @property
+    def cut(self) -> Budgets | None:
+        """The budgets of the default policy's cut, if it may be made now; `due` and `within` ask for them."""
+        if self._cut is None:
+            self._cut = (affordable(self, paced(self)),)
+        return self._cut[0]
 
     def price_masks(self, *, closed: bool = False) -> None:
         """Work out what tool groups of the live turn, or of closed ones too, would take with their results masked."""
@@ -296,7 +304,7 @@ def due(window: Window) -> bool:
     makes_progress = window.movable_tokens + window.bullets_tokens >= window.section_tokens * MIN_PROGRESS_FRACTION
     if not (makes_progress or (window.over and (window.movable_tokens > 0 or window.forced))):
         return False
-    return affordable(window, paced(window)) is not None
+    return window.cut is not None
 
 
 # -- what ---------------------------------------------------------------------------------------------------------
@@ -366,8 +374,7 @@ def paced(window: Window) -> Budgets:
 
 def within(window: Window) -> Budgets:
     """Return the budgets that the default policy compacts by: paced, and as deep as the session can afford."""
-    budgets = paced(window)
-    return affordable(window, budgets) or budgets
+    return window.cut or paced(window)
 
 
 Within = Callable[[Window], Budgets]

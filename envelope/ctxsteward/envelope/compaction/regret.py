@@ -34,19 +34,25 @@ class _Call(NamedTuple):
     """What the provider's cache had of it."""
 
 
-def affordable(window: Window, aimed: Budgets) -> Budgets | None:
+def affordable(window: Window, aimed: Budgets, part: float = 1.0) -> Budgets | None:
     """Return the budgets of a cut that may be made now: `aimed` or deeper ones; None if it waits.
 
-    Where dynamic may not grow beyond its budget, no cut waits.
+    Where dynamic may not grow beyond its budget, no cut waits. With a smaller `part` a cut may be made if so much of
+    its price may be lost: it will be made soon.
     """
     budgets, state, prices = window.budgets, window.state, window.prices
     most = budgets.most_tokens
     calls = [*_calls(window)]
-    if budgets.dynamic_tokens == most or window.section_tokens > most or state.left_out_tokens is None or not calls:
+    if (
+        budgets.dynamic_tokens == most
+        or window.section_tokens > part * most
+        or state.left_out_tokens is None
+        or not calls
+    ):
         return aimed
     call, after = calls[-1], _tokens_after(window, aimed)
     kept = min(_kept_tokens(window), call.prefix_tokens)
-    price = prices.of(after, kept) - prices.of(*call)
+    price = part * (prices.of(after, kept) - prices.of(*call))
     left_out = max(0, state.left_out_tokens - window.bullets_tokens)
     everything = sum(
         prices.of(call.prompt_tokens + left_out, call.prefix_tokens and call.prefix_tokens + left_out) for call in calls
@@ -61,7 +67,7 @@ def affordable(window: Window, aimed: Budgets) -> Budgets | None:
         return aimed if price <= saved else None
     saving = prices.cached * (call.prompt_tokens - after)
     of_newest = accumulate(reversed(again))  # of the newest call, the newest two, …
-    if any(cost > saving * number for number, cost in enumerate(of_newest, 1)):
+    if any(part * cost > saving * number for number, cost in enumerate(of_newest, 1)):
         return None
     may_lose = REGRET_FRACTION * everything
     if price <= may_lose:
