@@ -34,9 +34,9 @@ def open_stored(uri: str) -> Store:
     """Open a store for reading; raise `InputError` if it does not exist."""
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest and not Path(rest).is_dir():
-        raise InputError(
-            f"--store {shown_uri(uri)}: no such folder; build or replay a transcript into it, or name another store"
-        )
+        what = "a file, and a store is a folder" if Path(rest).is_file() else "no such folder"
+        hint = "build or replay a transcript into a folder, or name another store"
+        raise InputError(f"--store {shown_uri(uri)}: {what}; {hint}")
     store = open_uri(uri)
     if scheme in ("s3", "postgresql", "postgres"):
         # Any prefix of a bucket can be opened, so an empty one is taken for a typing error.
