@@ -304,7 +304,7 @@ READERS = [
 @pytest.mark.parametrize("reader", READERS)
 def test_reading_a_folder_without_a_store_writes_nothing_into_it(reader: str, tmp_path: Path) -> None:
     result = command(*reader.split(), "--store", f"file:{tmp_path}", code=2)
-    assert "the folder holds no store; build or replay a transcript into it" in result.stderr
+    assert "the folder holds no store; build or replay a transcript into a folder" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

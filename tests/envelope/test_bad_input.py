@@ -66,7 +66,12 @@ MESSAGES = {
     "the retired function role": Bad({"role": "function", "content": "x"}, InvalidMessage, "`tool_call_id`"),
     "no content": Bad({"role": "user"}, InvalidMessage, "`content`: found nothing"),
     "null content": Bad(_user(None), InvalidMessage, "`content`: found null"),
-    "content that is a number": Bad(_user(5), InvalidMessage, "`content`: found int"),
+    "content that is a number": Bad(
+        _user(5), InvalidMessage, "`content`: found int; expected text or a list of blocks"
+    ),
+    "an assistant's content that is a number": Bad(
+        {"role": "assistant", "content": 5}, InvalidMessage, "expected text or a list of blocks, or null"
+    ),
     "content that is a dict": Bad(_user({"text": "x"}), InvalidMessage, "`content`: found dict"),
     "content that is bytes": Bad(_user(b"x"), InvalidMessage, "bytes is not JSON serializable"),
     "a set inside": Bad(_user("x", tags={1}), InvalidMessage, "set is not JSON serializable"),
@@ -297,9 +302,11 @@ def test_a_fork_without_a_name_can_be_opened_again_however_long_its_parent_s_is(
 
 def test_a_store_below_a_file_is_refused_by_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError, match="name a folder you may write") as refused:
-        open_store(f"file:{tmp_path}/file/store")
-    assert str(tmp_path / "file") in str(refused.value)
+    for place in ("file", "file/store"):
+        with pytest.raises(StoreError) as refused:
+            open_store(f"file:{tmp_path}/{place}")
+        says = f"{tmp_path}/file is a file, and a store is a folder; name a folder"
+        assert str(refused.value) == f"cannot open a store at {tmp_path}/{place}: {says}"
 
 
 def test_a_journal_that_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -133,6 +133,34 @@ CASES = {
     "a session's system is one block": Case(session_with(system={"type": "text"}), "system is dict; pass text"),
     "a session's tools is a text": Case(session_with(tools="look"), "tools is str; pass a list of tool schemas"),
     "a session's counter is a name": Case(session_with(counter="o200k_base"), "counter is str; pass Counter("),
+    # misspelt names
+    "a misspelt option of a builder": Case(
+        build_with(budgts=Budgets()), "EnvelopeBuilder has no option 'budgts'; did you mean budgets?"
+    ),
+    "a misspelt option of a session": Case(
+        session_with(profil=None), "session has no option 'profil'; did you mean profile?"
+    ),
+    "a misspelt option of a store": Case(
+        open_with(jurnal="x"), "open_store has no option 'jurnal'; did you mean journal?"
+    ),
+    "a misspelt option of a wrapped client": Case(
+        lambda: wrap(object(), memory_store(), session="s", budgts=Budgets()),  # type: ignore[call-arg]
+        "wrap has no option 'budgts'; did you mean budgets?",
+    ),
+    "an option that is near no other": Case(
+        lambda: wrap(object(), memory_store(), xyz=1),  # type: ignore[call-arg]
+        "wrap has no option 'xyz'; one of: client, store, session, tenant, principal, builder, budgets, profile, ",
+    ),
+    "a misspelt option of an adapter": Case(
+        conversations_with(on_eror="raise"), "Conversations has no option 'on_eror'; did you mean on_error?"
+    ),
+    "a misspelt option of a conversation": Case(
+        enter("s", principle="ada"), "conversation has no option 'principle'; did you mean principal?"
+    ),
+    "a misspelt budget": Case(
+        lambda: Budgets(dynamic_token=900),
+        "`budgets.dynamic_token` is 900; expected the name of a budget; did you mean dynamic_tokens?",
+    ),
     # budgets
     "budgets of a text": Case(
         lambda: Budgets(dynamic_tokens="many"), "`budgets.dynamic_tokens` is 'many'; expected a valid integer"

@@ -21,8 +21,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
-from ctxsteward.schemas import CompressionReport, Erased, Finding, InputError
-from ctxsteward.schemas.arguments import check_argument
+from ctxsteward.schemas import CompressionReport, Erased, Finding
+from ctxsteward.schemas.arguments import check_argument, check_options, known_options
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store import Journal, ObjectStore, process_forks as forking
 from ctxsteward.store.addresses import AddressLookup
@@ -117,6 +117,7 @@ class Store(Backend):
             self._earlier = EarlierSessions(self, self.fact_lookup.ask)
         return self._earlier
 
+    @known_options()
     def session(
         self,
         id: str,
@@ -163,12 +164,7 @@ class Store(Backend):
         """
         from .integrations.chat import ChatOptions, open_chat
 
-        for name in options.keys() - ChatOptions.__optional_keys__:
-            from difflib import get_close_matches  # here, so that importing the room stays cheap
-
-            known = ("model", "system", *sorted(ChatOptions.__optional_keys__))
-            near = get_close_matches(name, known, n=1) or known
-            raise InputError(f"chat has no option {name!r:.40}; did you mean {' or '.join(near)}?")
+        check_options("chat", options, ("model", "system", *ChatOptions.__annotations__))
         return open_chat(self, id, model=model, system=system, **options)
 
     def kept(self, kind: type[KeptT]) -> KeptT:
@@ -310,6 +306,7 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+@known_options()
 def open_store(
     uri: str | PathLike[str],
     *,

@@ -1,4 +1,4 @@
-"""`check_argument`: refuse an argument of a wrong type when it is passed, not when a later call uses it.
+"""Refuse an argument of a wrong type, or of an unknown name, when it is passed, not when a later call uses it.
 
 If an option of a wrong type were accepted, it would fail far from the line that set it, often inside code that ignores
 our failures. So every public constructor checks its options.
@@ -6,7 +6,15 @@ our failures. So every public constructor checks its options.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import ParamSpec, TypeVar
+
 from .errors import InputError
+
+ParamsT = ParamSpec("ParamsT")
+ResultT = TypeVar("ResultT")
 
 
 def check_argument(
@@ -36,8 +44,50 @@ def check_callable(name: str, value: object, hint: str, *, optional: bool = Fals
         raise InputError(f"{name} is {_named(value)}; {hint}")
 
 
+def check_options(callee: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise `InputError` for a name of an option that `callee` does not have.
+
+    >>> check_options("wrap", ["budgts"], ["budgets", "builder"])
+    Traceback (most recent call last):
+    ctxsteward.schemas.errors.InputError: wrap has no option 'budgts'; did you mean budgets?
+    """
+    for name in given:
+        if name not in known:
+            raise InputError(f"{callee} has no option {name!r:.40}; {guess(name, known)}")
+
+
+def guess(name: str, known: Collection[str]) -> str:
+    """Return the nearest known name as a question, or a list of all of them if none is near."""
+    from difflib import get_close_matches  # here, so that importing the room stays cheap
+
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"one of: {', '.join(known)}"
+
+
+def known_options(*more: str) -> Callable[[Callable[ParamsT, ResultT]], Callable[ParamsT, ResultT]]:
+    """Return a decorator whose function refuses keyword arguments of unknown names by `check_options`.
+
+    `more` are the names that the function takes as ``**options``.
+    """
+
+    def decorate(function: Callable[ParamsT, ResultT]) -> Callable[ParamsT, ResultT]:
+        callee = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+        own = signature(function).parameters.values()
+        named = [part.name for part in own if part.kind is not Parameter.VAR_KEYWORD and part.name != "self"]
+        known = (*named, *more)
+
+        @wraps(function)
+        def checked(*args: ParamsT.args, **options: ParamsT.kwargs) -> ResultT:
+            check_options(callee, options, known)
+            return function(*args, **options)
+
+        return checked
+
+    return decorate
+
+
 def _named(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
-__all__ = ["check_argument", "check_callable"]
+__all__ = ["check_argument", "check_callable", "check_options", "guess", "known_options"]

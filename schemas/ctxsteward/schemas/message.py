@@ -340,7 +340,8 @@ def _parts(wire: Wire, role: str) -> Iterator[Part]:
     elif content is None and role == "assistant" and isinstance(wire.get("refusal"), str):
         yield TextPart(text=wire["refusal"])
     elif content is not None:
-        raise InvalidMessage("content", type(content).__name__, "text, a list of blocks, or null")
+        or_null = ", or null" if role == "assistant" else ""
+        raise InvalidMessage("content", type(content).__name__, f"text or a list of blocks{or_null}")
     elif role != "assistant":
         raise InvalidMessage("content", "null" if "content" in wire else "nothing", "text or a list of blocks")
     calls = wire.get("tool_calls")

@@ -10,7 +10,10 @@ from urllib.parse import quote
 import pytest
 
 from ctxsteward.console.service.access import TokenFile, add_token
+from ctxsteward.console.service.desk import Service, ServiceSettings
+from ctxsteward.console.terminal.options import read_builder
 from ctxsteward.envelope import PROVIDERS, Budgets, EnvelopeBuilder, Profile, Store, open_store, rebuild
+from ctxsteward.envelope.testing import memory_store
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.erasure.forget import forget
@@ -328,6 +331,23 @@ def test_a_handoff_is_the_published_document_and_there_is_none_without_a_task(tr
     assert trip.get("/api/sessions/silent/handoff", 404)["detail"] == "no handoff summary available"
 
 
+def test_a_session_begins_with_a_handoff_once(trip: Served) -> None:
+    begun = trip.post("/api/sessions/trip/handoff", {"session": "trip-2"})
+    assert (begun["session"], begun["length"], begun["handoff"]) == (
+        "trip-2",
+        1,
+        trip.get("/api/sessions/trip/handoff"),
+    )
+    opening = trip.get("/api/sessions/trip-2/refs/1")["message"]["content"]
+    assert opening.startswith("## Resuming Session")
+    assert TOLD[0] in opening
+    assert trip.post("/api/sessions/trip-2/build", {"provider": "openai-chat"})["request"]["messages"]
+    again = trip.post("/api/sessions/trip/handoff", {"session": "trip-2"}, 409)
+    assert again["detail"] == "session 'trip-2' exists already; name the new one otherwise"
+    assert trip.post("/api/sessions/nobody/handoff", {"session": "trip-3"}, 404)
+    assert trip.get("/api/sessions/trip-3/handoff", 404)
+
+
 def test_a_preview_writes_nothing(trip: Served) -> None:
     key = SessionKey("default", "trip")
     before = trip.store.journal.length(key), len(trip.store.journal.manifests(key))
@@ -535,3 +555,12 @@ def test_a_turn_reads_no_more_of_a_long_session_than_of_a_short_one() -> None:
         on.post("/api/sessions/s/build", {"envelope": False})
         read.append(CountedJournal.rows)
     assert max(read[40:]) <= max(read[10:30])
+
+
+def test_without_named_budgets_the_service_and_the_command_line_take_the_library_s() -> None:
+    default = EnvelopeBuilder("gpt-4o").budgets
+    service = Service(ServiceSettings(store=memory_store(), model="gpt-4o"))
+    assert default.waiting_tokens
+    assert (service.builder().budgets, read_builder("gpt-4o", ()).budgets) == (default, default)
+    named = read_builder("gpt-4o", ("dynamic_tokens=900",)).budgets
+    assert (named, service.builder(budgets=named).budgets) == (Budgets(dynamic_tokens=900), Budgets(dynamic_tokens=900))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -479,23 +481,89 @@ def test_a_head_that_does_not_fit_closes_the_turn(memory: Store) -> None:
     assert said(chat) == [("user", "Hello?"), ("user", "Hello?")]
 
 
-def test_of_two_turns_on_one_log_the_second_to_finish_says_so(tmp_path: Path) -> None:
+def test_of_two_turns_on_one_log_both_replies_are_kept(tmp_path: Path) -> None:
     with open_store(tmp_path) as store, open_store(tmp_path) as other:
         first, second = chat_of(store), chat_of(other)
-
-        def race(turn: Turn) -> None:
-            with second.turn("And which shoes?") as between:
-                between.finish("The red ones.")
+        with first.turn("Which hat?", id="hat") as turn, second.turn("And which shoes?", id="shoes") as between:
             turn.finish("The blue one.")
-
-        with pytest.raises(Conflict) as error, first.turn("Which hat?") as turn:
-            race(turn)
-        assert str(error.value) == (
-            "chat 's': the log grew from 1 to 3 messages in this turn; the reply answers another history and is not "
-            "kept: run one turn of a chat at a time, and ask again"
-        )
+            between.finish("The red ones.")
         first.session.refresh()
-        assert said(first) == [("user", "Which hat?"), ("user", "And which shoes?"), ("assistant", "The red ones.")]
+        kept = [
+            ("user", "Which hat?"),
+            ("user", "And which shoes?"),
+            ("assistant", "The blue one."),
+            ("assistant", "The red ones."),
+        ]
+        assert said(first) == kept
+        assert [(each.kind, each.ref) for each in turn.findings] == [("reply_behind_others", "§3")]
+        assert [(each.kind, each.ref) for each in between.findings] == [("reply_behind_others", "§4")]
+        for asked, answer in (("Which hat?", "The blue one."), ("And which shoes?", "The red ones.")):
+            with second.turn(asked, id="hat" if "hat" in asked else "shoes") as again:
+                assert again.is_finished
+            assert again.reply.text == answer
+        assert said(second) == kept
+
+
+def test_of_two_turns_with_one_id_the_second_to_finish_says_so(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store, open_store(tmp_path) as other:
+        first, second = chat_of(store), chat_of(other)
+        turn = first.turn("Which hat?", id="hat").open()
+        with second.turn("Which hat?", id="hat") as same:
+            same.finish("The red one.")
+        with pytest.raises(Conflict) as error:
+            turn.finish("The blue one.")
+        assert str(error.value) == (
+            "chat 's': the message §1 was answered by another turn with its id meanwhile; this reply is not kept"
+        )
+        with chat_of(store).turn("Which hat?", id="hat") as again:
+            assert (again.is_finished, again.reply.text) == (True, "The red one.")
+
+
+def test_a_reply_to_an_erased_message_is_not_kept(memory: Store) -> None:
+    turn = chat_of(memory).turn("Which hat?", principal="ann").open()
+    forget(memory, tenant="default", principal="ann", who="ops", when="2026-12-01", why="asked")
+    with pytest.raises(Conflict, match="§1 was erased"):
+        turn.finish("The blue one.")
+    assert "The blue one." not in str(said(chat_of(memory)))
+
+
+def test_many_turns_of_one_chat_at_once_lose_nothing(memory: Store) -> None:
+    def ask(number: int) -> str:
+        with memory.chat("s", model="gpt-4o").turn(f"Question {number}?", id=f"m-{number}") as turn:
+            if not turn.is_finished:
+                turn.finish(f"Answer {number}.")
+        return turn.reply.text
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, range(40)))
+    texts = [text for _, text in said(memory.chat("s", model="gpt-4o"))]
+    assert sorted(texts) == sorted([*(f"Question {n}?" for n in range(40)), *answers])
+    assert [ask(number) for number in (0, 17, 39)] == ["Answer 0.", "Answer 17.", "Answer 39."]
+
+
+def test_a_turn_may_be_opened_before_its_block(memory: Store) -> None:
+    turn = chat_of(memory).turn("Which hat?").open()
+    with turn:
+        turn.finish("The blue one.")
+    with pytest.raises(InputError, match="was opened before"), turn:
+        pass
+    with pytest.raises(InputError, match="was opened before"):
+        turn.open()
+
+
+def test_a_turn_that_was_never_opened_is_a_warning(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
+    chat_of(memory).turn("Which hat?")
+    gc.collect()
+    assert "a turn of chat 's' was never opened: its message is not in the log" in caplog.text
+
+
+def test_an_id_that_was_used_for_another_text_is_a_finding_of_the_turn(memory: Store) -> None:
+    chat = chat_of(memory)
+    with chat.turn("Which hat?", id="m-1") as turn:
+        turn.finish("The blue one.")
+    with chat.turn("Which shoes?", id="m-1") as turn:
+        assert turn.is_finished
+    assert [(each.kind, each.ref) for each in turn.findings] == [("id_reused", "§1")]
 
 
 def test_an_async_turn_that_is_cancelled_while_it_opens_leaves_the_chat_free(memory: Store) -> None:
@@ -547,7 +615,7 @@ def test_a_turn_that_opens_while_the_event_loop_ends_leaves_the_chat_free(
         turn.finish("Hello.")
 
 
-def test_a_reply_is_not_kept_where_a_message_came_while_its_request_was_built(memory: Store) -> None:
+def test_a_reply_is_kept_behind_a_message_that_came_while_its_request_was_built(memory: Store) -> None:
     chat = chat_of(memory)
     build = chat.builder.build
 
@@ -558,9 +626,10 @@ def test_a_reply_is_not_kept_where_a_message_came_while_its_request_was_built(me
             return envelope
 
     chat.builder = Interrupted("gpt-4o")
-    with pytest.raises(Conflict), chat.turn("Which hat?") as turn:
+    with chat.turn("Which hat?") as turn:
         turn.finish("The blue one.")
-    assert said(chat) == [("user", "Which hat?"), ("user", "And which shoes?")]
+    assert said(chat) == [("user", "Which hat?"), ("user", "And which shoes?"), ("assistant", "The blue one.")]
+    assert [each.kind for each in turn.findings] == ["reply_behind_others"]
 
 
 def test_a_result_that_cannot_be_kept_is_answered_again(memory: Store) -> None:

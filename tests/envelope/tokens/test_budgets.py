@@ -384,6 +384,22 @@ def test_a_head_over_its_budget_is_never_cut_but_named_block_by_block(case: TooL
     assert all(f"{name} {tokens}" in str(error) for name, tokens in case.blocks)
 
 
+def test_tool_schemas_larger_than_the_conversation_s_budget_are_told_with_the_largest() -> None:
+    def schemas(chars: int) -> list[dict[str, Any]]:
+        texts = {"find": "f" * 40, "book": "b" * chars, "pay": "p" * 900}
+        return [{"name": name, "description": text, "input_schema": {}} for name, text in texts.items()]
+
+    assert built(opened(tools=schemas(6_000))).findings == ()
+    large = opened(tools=schemas(8_000))
+    (finding,) = built(large).findings
+    assert (finding.kind, finding.field) == ("tool_schemas_large", "budgets.tools_tokens")
+    assert finding.text == (
+        "the schemas of 3 tools take 8,987 tokens of every prompt, more than the 8,000 of the conversation; "
+        "the largest: book 8,024, pay 923, find 64"
+    )
+    assert built(large, dynamic_tokens=20_000).findings == ()
+
+
 def test_the_profile_fits_and_the_applications_message_grows_the_rest() -> None:
     envelope = built(opened(profile=Profile.from_text("p" * 100), system="x" * 300))
     assert envelope.section("system").budget_tokens == 104 + 304

@@ -53,7 +53,6 @@ from ..terminal.options import (
     common,
     model_option,
     price_option,
-    read_budgets,
     read_builder,
     read_input,
     read_profile,
@@ -236,7 +235,7 @@ def run(
         tool_schema(tool, function)  # raises before any model call
     _check_functions(cascade, replies, named, judges)
     name = run_id or re.sub(r"[^\w.-]", "-", cascade.cascade_id)[:100]
-    read, spending = read_budgets(budgets), SpendingLedger()
+    spending = SpendingLedger()
     summaries: dict[str, Any] = {}  # builder arguments with which a model structures compactions
     if summary_model is not None:
         key = os.environ.get(SUMMARY_KEY_VARIABLE) or None
@@ -256,7 +255,9 @@ def run(
             ),
             tenant=tenant,
             system=system,
-            builder=lambda policy: EnvelopeBuilder(model=model, budgets=read, policy=policy, now=utc_now, **summaries),
+            builder=lambda policy: EnvelopeBuilder(
+                model=model, budgets=asked.budgets if budgets else None, policy=policy, now=utc_now, **summaries
+            ),
             input=recorded.input if given is None else read_input(given),
             profile=read_profile(profile),
             tools=named,

@@ -150,7 +150,7 @@ def serve(
             hosts=(*LOOPBACK_HOSTS, *hosts),
             profile=governed,
             model=model,
-            budgets=builder.budgets,
+            budgets=builder.budgets if budgets else None,
             eval_history=eval_history,
             log=lambda row: print(json.dumps(row, ensure_ascii=True), file=sys.stderr, flush=True),
             scrape=stack.enter_context(scraped((audits.board(), nights.board()))),

@@ -101,7 +101,8 @@ class ServiceSettings:
     profile: Profile | None = None
     """Profile of new sessions whose request names none."""
     model: str = DEFAULT_MODEL
-    budgets: Budgets = field(default_factory=Budgets)
+    budgets: Budgets | None = None
+    """None: those that the builder chooses by the model's window."""
     eval_history: Path | None = None
     scrape: Callable[[], str] | None = None
     """Returns OpenTelemetry's figures in Prometheus' text format; None without an SDK."""
@@ -229,8 +230,8 @@ class Service:
     ) -> EnvelopeBuilder:
         """Return the builder of this configuration; raise `UnknownModel` or `InvalidBudget`."""
         model, budgets = model or self.settings.model, budgets or self.settings.budgets
-        fixed = sorted(budgets.model_fields_set)
-        key = json.dumps([model, policy, fixed, budgets.model_dump(mode="json")])
+        stated = budgets and [sorted(budgets.model_fields_set), budgets.model_dump(mode="json")]
+        key = json.dumps([model, policy, stated])
         made = self._builders.pop(key, None)
         if made is None:
             made = EnvelopeBuilder(model=model, budgets=budgets, policy=policy, now=self.settings.now)
@@ -256,6 +257,18 @@ class Service:
         async with self._at(SessionKey(tenant, id)) as opened:
             await self.run(tenant, self._write, opened, head, create)
             yield opened
+
+    @asynccontextmanager
+    async def beginning(self, tenant: str, id: str) -> AsyncIterator[Store]:
+        """Hold the id of a session that does not exist yet. Raise `Refusal` if it does, or was forgotten."""
+        key = SessionKey(tenant, id)
+        async with self._at(key):
+            if await self.run(tenant, self._is_taken, key):
+                raise Refusal("conflict", f"session {id!r} exists already; name the new one otherwise")
+            yield self.store
+
+    def _is_taken(self, key: SessionKey) -> bool:
+        return self.store.exists(key.session, tenant=key.tenant)
 
     @asynccontextmanager
     async def _at(self, key: SessionKey) -> AsyncIterator[OpenSession]:

@@ -25,6 +25,7 @@ from ctxsteward.envelope.tokens.models import known_models
 from ctxsteward.envelope.transcripts.files import FORMATS
 from ctxsteward.envelope.transcripts.strict_json import decode
 from ctxsteward.schemas import InputError, UnknownModel
+from ctxsteward.schemas.arguments import guess
 from ctxsteward.schemas.cascade import PolicyName
 from ctxsteward.schemas.errors import InvalidTranscript
 from ctxsteward.store.backend import store_uri
@@ -134,19 +135,16 @@ def read_provider(name: str | None) -> None:
 
 
 def read_budgets(texts: Sequence[str]) -> Budgets:
-    """Read budgets from KEY=NUMBER texts; raise `InputError` that names the allowed keys, or `InvalidBudget`."""
-    allowed = ", ".join(Budgets.model_fields)
+    """Read budgets from KEY=NUMBER texts; raise `InputError` that guesses the key, or `InvalidBudget`."""
     values: dict[str, float] = {}
     for text in texts:
         key, _, number = text.partition("=")
         if key not in Budgets.model_fields:
-            raise InputError(f"--budget {text}: {key!r} is no budget; allowed keys: {allowed}")
+            raise InputError(f"--budget {text}: {key!r} is no budget; {guess(key, Budgets.model_fields)}")
         try:
             values[key] = int(number) if re.fullmatch(r"\s*[+-]?[0-9_]+\s*", number) else float(number)
         except ValueError:
-            raise InputError(
-                f"--budget {text}: {number!r} is not a number; write KEY=NUMBER, keys: {allowed}"
-            ) from None
+            raise InputError(f"--budget {text}: {number!r} is not a number; write {key}=NUMBER") from None
     return Budgets(**values)
 
 
@@ -164,12 +162,16 @@ def read_budgets_tokens(text: str) -> tuple[int, ...]:
 
 
 def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) -> EnvelopeBuilder:
-    """Return a builder for this model; raise `InputError` with the nearest names for an unknown one."""
+    """Return a builder for this model, with its own budgets if none is named.
+
+    Raise `InputError` with the nearest names for an unknown model.
+    """
     named = next((name for name in get_args(PolicyName) if name == policy), None)
     if policy is not None and named is None:
         raise InputError(f"--policy {policy}: no such policy; one of: {', '.join(get_args(PolicyName))}")
     try:
-        return EnvelopeBuilder(model=model, budgets=read_budgets(budgets), policy=named, now=utc_now)
+        stated = read_budgets(budgets) if budgets else None
+        return EnvelopeBuilder(model=model, budgets=stated, policy=named, now=utc_now)
     except UnknownModel as error:
         raise unknown_model(error) from error
 

@@ -48,12 +48,14 @@ def open_stored(uri: str, tenant: str | None, *, any_keys: bool = False) -> Stor
     """
     scheme, _, rest = uri.partition(":")
     if scheme == "file" and rest:
-        folder, made = Path(rest), "build or replay a transcript into it, or name another store"
-        if not folder.is_dir():
-            raise InputError(f"--store {shown_uri(uri)}: no such folder; {made}")
-        journal = local_folder(uri, _journal()) / "journal.sqlite"
-        if not any(path.exists() for path in (folder / "objects", folder / "journal.id", journal)):
-            raise InputError(f"--store {shown_uri(uri)}: the folder holds no store; {made}")
+        folder, journal = Path(rest), local_folder(uri, _journal()) / "journal.sqlite"
+        is_there, what = False, "a file, and a store is a folder" if folder.is_file() else "no such folder"
+        if folder.is_dir():
+            what = "the folder holds no store"
+            is_there = any(path.exists() for path in (folder / "objects", folder / "journal.id", journal))
+        if not is_there:
+            hint = "build or replay a transcript into a folder, or name another store"
+            raise InputError(f"--store {shown_uri(uri)}: {what}; {hint}")
     store = open_uri(uri, None)
     try:
         if scheme in ("s3", "postgresql", "postgres") and is_empty(store):

@@ -27,7 +27,7 @@ from ctxsteward.schemas import (
     StoreError,
     Summarizer,
 )
-from ctxsteward.schemas.arguments import check_argument, check_callable
+from ctxsteward.schemas.arguments import check_argument, check_callable, known_options
 from ctxsteward.schemas.errors import Conflict
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store.deadline import Deadline
@@ -88,6 +88,7 @@ SELECTOR_HINT = "pass 'heuristic', 'semantic', 'hybrid', a callable (request) ->
 class EnvelopeBuilder:
     """A builder of envelopes for one model and one set of budgets."""
 
+    @known_options()
     def __init__(
         self,
         model: str | None = None,

@@ -24,8 +24,9 @@ the turn with the same ``id``. A turn whose id was answered before is finished w
 the envelope; `finish` and a later `request` take some milliseconds (``await
 asyncio.to_thread(turn.finish, reply)`` keeps them off the event loop).
 
-Raises `InputError` for wrong use, `Conflict` if another process or thread appended during the turn, and the errors of
-`Store.session`, `Session.append` and `EnvelopeBuilder.build`.
+If others append to the log during the turn, its reply is kept behind their messages, with the finding
+`reply_behind_others`. Raises `InputError` for wrong use, `Conflict` if the turn was answered elsewhere or erased
+meanwhile, and the errors of `Store.session`, `Session.append` and `EnvelopeBuilder.build`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -49,7 +51,7 @@ from ctxsteward.store import process_forks as forking
 from ..building.builder import EnvelopeBuilder
 from ..envelope import PROVIDERS, Envelope, Provider
 from ..history.session import MemoryScope, Profile, Session
-from ..history.tool_groups import NewMessage
+from ..history.tool_groups import LogEntry, NewMessage
 from ..tokens.budgets import Budgets
 from ..tokens.models import model_info
 from .answers import CompleteAnswer, read_reply, read_stream
@@ -61,6 +63,9 @@ if TYPE_CHECKING:
     from ..store import Store
 
 _log = logging.getLogger("ctxsteward.envelope.integrations")
+_ANOTHER = "give a new message another id"
+_REPLY = "#reply"
+"""End of the id of a turn's reply."""
 _OPEN_IT = "write `with chat.turn(…) as turn:`"
 
 
@@ -192,11 +197,24 @@ class Turn:
         """A reply with calls, until it has all results."""
         self._results: list[tuple[ToolCallPart, str | None]] = []
         self._state: str = "new"
+        self._was_entered = False
+        self._user: LogEntry | None = None
+        self._noticed: list[Finding] = []
+        """Findings that belong to no call of the model."""
         self._reply: Message | None = None
 
     # -- the block ----------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Turn:
+        if self._was_entered or self._state == "closed":
+            raise InputError(f"this turn was opened before; begin another one: {_OPEN_IT}")
+        if self._state == "new":
+            self.open()
+        self._was_entered = True
+        return self
+
+    def open(self) -> Turn:
+        """Append the message and build now, for a caller that enters the block later; errors of both come here."""
         if self._state != "new":
             raise InputError(f"this turn was opened before; begin another one: {_OPEN_IT}")
         self.chat._begin(self)
@@ -210,6 +228,12 @@ class Turn:
             self._close()
             raise
         return self
+
+    def __del__(self) -> None:
+        if self._state == "new":
+            _log.warning(
+                "a turn of chat %r was never opened: its message is not in the log; %s", self.chat.session.id, _OPEN_IT
+            )
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         was_open = self._state == "open"
@@ -331,8 +355,9 @@ class Turn:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Findings of builds and audits, each once."""
-        return tuple(dict.fromkeys(finding for call in self.model_calls for finding in call.findings))
+        """Findings of the log, of builds and of audits, each once."""
+        found = (finding for call in self.model_calls for finding in call.findings)
+        return tuple(dict.fromkeys((*self._noticed, *found)))
 
     @property
     def lost(self) -> tuple[Loss, ...]:
@@ -395,18 +420,35 @@ class Turn:
         """Append the user's message; return False if it was appended and answered before."""
         session = self.chat.session
         session.refresh()
-        entry = session.append(self._message)
-        for later in () if entry.is_new else session.entries(entry.ordinal + 1):
-            if later.message.role == "assistant" and not later.message.tool_calls:
-                self._reply = later.message
-            elif later.message.role == "user" and not later.message.tool_results:
-                if self._reply is not None:
-                    break
-                raise InputError(
-                    f"the message with id {self._message.id!r} is {entry.ref}, and the log goes on behind it without a "
-                    "reply; give a new message another id"
-                )
+        known = len(session.findings)
+        self._user = session.append(self._message)
+        self._noticed += [finding for finding in session.findings[known:] if finding.ref == self._user.ref]
+        if not self._user.is_new:
+            self._reply = self._answer_in_log(self._user)
         return self._reply is None
+
+    def _answer_in_log(self, user: LogEntry) -> Message | None:
+        """Return the reply to the user's message if the log has it; raise `InputError` if the log goes on without."""
+        session = self.chat.session
+        kept = session.replica.by_id(self._reply_id)
+        if kept is not None:
+            return kept.message
+        reply = None
+        for later in session.entries(user.ordinal + 1):
+            if later.message.role == "assistant" and not later.message.tool_calls:
+                reply = reply if (later.event.id or "").endswith(_REPLY) else later.message
+            elif later.message.role == "user" and not later.message.tool_results:
+                if reply is None:
+                    where = f"the message with id {self._message.id!r} is {user.ref}"
+                    raise InputError(f"{where}, and the log goes on behind it without a reply; {_ANOTHER}")
+                break
+        return reply
+
+    @property
+    def _reply_id(self) -> str:
+        """Id of the reply; others may append before it does, so its place does not say whose reply it is."""
+        assert self._user is not None
+        return f"{self._message.id or self._user.ref}{_REPLY}"
 
     def _build(self) -> None:
         self._write(self._unwritten)
@@ -456,21 +498,40 @@ class Turn:
             _log.warning("could not compare what was sent with the envelope: %s", error)
 
     def _write(self, messages: Sequence[Wire]) -> None:
-        """Append a reply and its results, if the log still ends where the call was built."""
+        """Append a reply and its results, behind what others have appended since the call was built."""
         wires = [*messages, *_result_messages(self.chat.provider, self._results)]
         if not wires:
             return
-        session = self.chat.session
+        session, new = self.chat.session, [NewMessage(message=wire) for wire in wires]
+        if not self._results:
+            new[-1] = replace(new[-1], id=self._reply_id)
         try:
-            session.extend_at(self._stands_at, [NewMessage(message=wire) for wire in wires])
+            session.extend_at(self._stands_at, new)
         except Conflict:
             session.refresh()
-            text = (
-                f"chat {session.id!r}: the log grew from {self._stands_at} to {len(session)} messages in this turn; "
-                "the reply answers another history and is not kept: run one turn of a chat at a time, and ask again"
-            )
-            raise Conflict(session.id, session.state.position, text) from None
+            self._check_still_asked()
+            first = session.extend(new)[0]
+            others = first.ordinal - self._stands_at - 1
+            text = f"others appended {others} messages to the log in this turn; its reply is kept behind them"
+            self._noticed.append(Finding(kind="reply_behind_others", ref=first.ref, text=text))
         self._unwritten, self._results = (), []
+
+    def _check_still_asked(self) -> None:
+        """Raise `Conflict` if the user's message was erased or moved, or was answered meanwhile."""
+        session, user = self.chat.session, self._user
+        assert user is not None
+        gone = len(session) < user.ordinal or session.entry(user.ordinal).event.address != user.event.address
+        answered = not gone and self._message.id is not None and self._is_answered(user)
+        if gone or answered:
+            what = "was erased, or moved to another session" if gone else "was answered by another turn with its id"
+            text = f"chat {session.id!r}: the message {user.ref} {what} meanwhile; this reply is not kept"
+            raise Conflict(session.id, session.state.position, text)
+
+    def _is_answered(self, user: LogEntry) -> bool:
+        try:
+            return self._answer_in_log(user) is not None
+        except InputError:  # the log goes on without a reply
+            return False
 
     def _passed_on(self, chunks: Iterable[object], sent: Wire | None) -> Iterator[object]:
         seen: list[object] = []

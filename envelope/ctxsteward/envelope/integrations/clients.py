@@ -31,6 +31,7 @@ from __future__ import annotations
 from typing import TypeVar, Unpack, cast
 
 from ctxsteward.schemas import InputError
+from ctxsteward.schemas.arguments import known_options
 
 from .conversations import (
     ConversationName,
@@ -43,6 +44,7 @@ from .conversations import (
 ClientT = TypeVar("ClientT")
 
 
+@known_options(*ConversationOptions.__annotations__)
 def wrap(
     client: ClientT,
     store: SessionSource,

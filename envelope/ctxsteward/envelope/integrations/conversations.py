@@ -47,7 +47,7 @@ from threading import Lock
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from ctxsteward.schemas import BudgetExceeded, Erased, Finding, InputError, WindowExceeded
-from ctxsteward.schemas.arguments import check_argument, check_callable
+from ctxsteward.schemas.arguments import check_argument, check_callable, known_options
 from ctxsteward.schemas.errors import TokenizerUnavailable
 from ctxsteward.schemas.message import Wire
 from ctxsteward.store import process_forks as forking
@@ -99,6 +99,7 @@ _CURRENT: ContextVar[ConversationName | None] = ContextVar("ctxsteward_conversat
 
 
 @contextmanager
+@known_options()
 def conversation(id: str, *, tenant: str = "default", principal: str | None = None) -> Iterator[ConversationName]:
     """Assign calls of the model inside to this session: in this thread or task, and in tasks started there.
 
@@ -179,6 +180,7 @@ class ConversationOptions(TypedDict, total=False):
 class Conversations:
     """Sessions of a store, for an adapter."""
 
+    @known_options()
     def __init__(
         self,
         store: Store,

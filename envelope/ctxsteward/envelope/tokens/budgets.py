@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ctxsteward.schemas import Finding, InputError, UnknownModel
-from ctxsteward.schemas.arguments import check_argument
+from ctxsteward.schemas.arguments import check_argument, guess
 from ctxsteward.schemas.errors import InvalidBudget
 
 from .models import ImageRule, ModelInfo, model_info
@@ -154,8 +154,9 @@ class Budgets(BaseModel):
             first = error.errors()[0]
             field = ".".join(str(part) for part in first["loc"]) or "budgets"
             said = first["msg"].removeprefix("Input should be ")
-            hint = f"one of: {', '.join(type(self).model_fields)}" if first["type"] == "extra_forbidden" else said
-            raise InvalidBudget(field, first.get("input"), hint) from None
+            if first["type"] == "extra_forbidden":
+                said = f"the name of a budget; {guess(field, type(self).model_fields)}"
+            raise InvalidBudget(field, first.get("input"), said) from None
         self._check()
 
     def _check(self) -> None:

@@ -196,6 +196,9 @@ def store_error(error: BaseException, root: Path, busy_seconds: float, effect: s
 
 def opening_error(error: OSError | sqlite3.Error, root: Path) -> StoreError:
     """Return the `StoreError` that says why a journal cannot be opened."""
+    file = next((path for path in (root, *root.parents) if path.is_file()), None)
+    if file is not None:
+        return StoreError(f"cannot open a store at {root}: {file} is a file, and a store is a folder; name a folder")
     what = f"cannot open a store at {root}: {error}"
     if isinstance(error, sqlite3.Error) and is_busy(error):
         return StoreLocked(f"{what}; another process holds it; try again")
