@@ -139,7 +139,7 @@ def _print(console: Console, shown_call: CallView, price: float | None) -> None:
     console.print(beside)
     say(
         console,
-        f"prompt {call.prompt_tokens:,} of {call.limit_tokens:,} tokens, dynamic is compacted from "
+        f"prompt {call.prompt_tokens:,} of {call.limit_tokens:,} tokens, compacted once it exceeds "
         f"{call.threshold_tokens:,}; cache read {priced.read_tokens:,}, written {priced.written_tokens:,}; {cost}",
     )
     for made in call.compactions:
