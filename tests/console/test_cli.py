@@ -359,6 +359,20 @@ def test_people_see_the_losses_of_a_report(replay: Replay) -> None:
     for word in (reports[0]["id"], f"{reports[0]['pre_tokens']:,}", "more losses"):
         assert word in out
     assert any(f" {loss['ref']} " in out for loss in reports[0]["losses"])
+    legend = "pre, post: the section's tokens before and after."
+    assert legend in out
+    assert legend in " ".join(run("report", "--help").stdout.split())
+
+
+def test_a_lost_value_is_shown_with_the_words_around_it(replay: Replay) -> None:
+    (reports,) = values("report", "demo", "--store", replay.store)
+    (wire,) = values("resolve", "§3", "--session", "demo", "--store", replay.store)
+    lost = [loss for loss in reports[0]["losses"] if loss["ref"] == "§3" and loss["kind"] == "number"]
+    out = "".join(run("report", "demo", "--losses", "99", "--store", replay.store).stdout.split())
+    assert lost
+    for loss in lost:
+        around = wire["content"][max(0, loss["span"][0] - 8) : loss["span"][1] + 8]
+        assert "".join(around.split()) in out
 
 
 def test_schemas_are_named_and_printed() -> None:

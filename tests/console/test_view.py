@@ -846,7 +846,7 @@ C C C C C C C C C C C C C C C C C C C C   ■ C  closed turns       470  18 %
 C C C L · · · · · · · · · · · · · · · ·   ■ L  live turn           12   0 %
 · · · · · · · · · · · · · · · · · · · ·   ·    free               724  28 %
 · · · · · · · · · · · · · · · · · · · ·                                    \n\
-prompt 1,850 of 2,574 tokens, dynamic is compacted from 2,374; cache read 1,382, written 468;\
+prompt 1,850 of 2,574 tokens, compacted once it exceeds 2,374; cache read 1,382, written 468;\
  1,159 plain tokens, $0.00290
 """)
     newest = run(store, "view", "demo", "--grid")

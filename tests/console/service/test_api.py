@@ -331,6 +331,23 @@ def test_a_handoff_is_the_published_document_and_there_is_none_without_a_task(tr
     assert trip.get("/api/sessions/silent/handoff", 404)["detail"] == "no handoff summary available"
 
 
+def test_a_session_begins_with_a_handoff_once(trip: Served) -> None:
+    begun = trip.post("/api/sessions/trip/handoff", {"session": "trip-2"})
+    assert (begun["session"], begun["length"], begun["handoff"]) == (
+        "trip-2",
+        1,
+        trip.get("/api/sessions/trip/handoff"),
+    )
+    opening = trip.get("/api/sessions/trip-2/refs/1")["message"]["content"]
+    assert opening.startswith("## Resuming Session")
+    assert TOLD[0] in opening
+    assert trip.post("/api/sessions/trip-2/build", {"provider": "openai-chat"})["request"]["messages"]
+    again = trip.post("/api/sessions/trip/handoff", {"session": "trip-2"}, 409)
+    assert again["detail"] == "session 'trip-2' exists already; name the new one otherwise"
+    assert trip.post("/api/sessions/nobody/handoff", {"session": "trip-3"}, 404)
+    assert trip.get("/api/sessions/trip-3/handoff", 404)
+
+
 def test_a_preview_writes_nothing(trip: Served) -> None:
     key = SessionKey("default", "trip")
     before = trip.store.journal.length(key), len(trip.store.journal.manifests(key))

@@ -42,6 +42,7 @@ ROUTES = {
     ("get", "/api/sessions/{session}/envelope"),
     ("get", "/api/sessions/{session}/reports"),
     ("get", "/api/sessions/{session}/handoff"),
+    ("post", "/api/sessions/{session}/handoff"),
     ("get", "/api/sessions/{session}/refs/{ref}"),
     ("get", "/api/sessions/{session}/preview"),
     ("get", "/api/sessions/{session}/health"),
@@ -175,7 +176,7 @@ def sent() -> dict[str, Any]:
 
 def test_all_that_may_be_sent_has_a_bound() -> None:
     places = sent()
-    assert len([place for place in places if "application/json" in place]) == 4
+    assert len([place for place in places if "application/json" in place]) == 5
     components = document()["components"]["schemas"]
     assert [one for place, schema in places.items() for one in unbounded(schema, components, place)] == []
 

@@ -6,7 +6,7 @@ differs from its envelope, the cause first; and the published JSON Schemas."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -14,12 +14,12 @@ from itertools import chain, islice
 
 import click
 
-from ctxsteward.envelope import PROVIDERS, Envelope, Store, rebuild
+from ctxsteward.envelope import PROVIDERS, Envelope, Session, Store, rebuild
 from ctxsteward.envelope.audit import audit as compare
 from ctxsteward.envelope.audit.requests import not_governed
 from ctxsteward.envelope.history.tool_groups import text_of
 from ctxsteward.envelope.transcripts.strict_json import MAX_VALUE_BYTES, memory_input, open_input
-from ctxsteward.schemas import CompressionReport, ContextError, InputError, ReferenceNotFound
+from ctxsteward.schemas import CompressionReport, ContextError, InputError, Loss, ReferenceNotFound
 from ctxsteward.schemas.errors import InvalidTranscript, shown_uri
 from ctxsteward.schemas.publish import names, schema as published
 from ctxsteward.store.journal.port import SessionKey
@@ -42,8 +42,15 @@ from ..terminal.output import print_document, print_json, table_console
 from ..terminal.stores import envelope_address, is_address, open_stored, stored_session
 from ..terminal.tables import say
 
+SHORT_CHARS = 30
+"""A lost text of at most so many characters is shown with as many around it."""
+LEGEND = (
+    "pre, post: the section's tokens before and after. kept: originals that are cited or stay whole. losses: what is "
+    "no longer shown; a question may bring it back. The newest compaction is last."
+)
 
-@click.command()
+
+@click.command(epilog=LEGEND)
 @click.argument("name", metavar="ADDRESS|SESSION")
 @click.option(
     "--losses",
@@ -75,33 +82,60 @@ def report(
     compaction again in the next envelopes, if they fit the budget; its report is the last one in the list.
     """
 
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         if undo:
             stored_session(opened, name, tenant)  # raises if it does not exist, before it is opened for writing
             read_builder(model, budgets).show_again(opened.session(name, tenant=tenant))
-        reports = _reports(opened, name, tenant)
-    if as_json:
-        print_document("compression_report", [compaction.model_dump(mode="json") for compaction in reports])
-    else:
-        console = table_console()
-        console.print(tables.reports_table(reports) if reports else tables.shown(f"{name}: no compactions"))
-        left = losses
-        for compaction in reports:
-            if left > 0 and compaction.losses:
-                say(console, f"report {compaction.id}")
-                console.print(tables.losses_table(compaction, left))
-            left -= len(compaction.losses)
-        if left < 0 < losses:
-            console.print(f"{-left:,} more losses; --losses {losses - left} lists all, --json too")
+        reports, session = _reports(opened, name, tenant)
+        if as_json:
+            print_document("compression_report", [compaction.model_dump(mode="json") for compaction in reports])
+        else:
+            _print_reports(name, reports, session, losses)
 
 
-def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
+def _print_reports(name: str, reports: Sequence[CompressionReport], session: Session | None, losses: int) -> None:
+    console = table_console()
+    if not reports:
+        console.print(tables.shown(f"{name}: no compactions"))
+        return
+    console.print(tables.reports_table(reports))
+    say(console, LEGEND)
+    left = losses
+    for compaction in reports:
+        if left > 0 and compaction.losses:
+            say(console, f"report {compaction.id}")
+            console.print(tables.losses_table(compaction, left, lambda loss: _in_context(session, loss)))
+        left -= len(compaction.losses)
+    if left < 0 < losses:
+        console.print(f"{-left:,} more losses; --losses {losses - left} lists all, --json too")
+
+
+def _in_context(session: Session | None, loss: Loss) -> str:
+    """Return the lost text; after a short one, where its session is known, its place in the original."""
+    text = " ".join(loss.text.split())
+    if session is None or loss.span is None or len(text) > SHORT_CHARS:
+        return text
+    try:
+        original = text_of(session.resolve(loss.ref))
+    except ContextError:  # erased since
+        return text
+    start, stop = max(0, loss.span[0] - SHORT_CHARS), loss.span[1] + SHORT_CHARS
+    before, after = original[start : loss.span[0]], original[loss.span[1] : stop]
+    if start > 0:
+        before = "… " + before.split(" ", 1)[-1]
+    if stop < len(original):
+        after = after.rsplit(" ", 1)[0] + " …"
+    return f"{text}: {' '.join(f'{before}{loss.text}{after}'.split())}"
+
+
+def _reports(store: Store, name: str, tenant: str) -> tuple[list[CompressionReport], Session | None]:
+    """Return the reports, and their session where the name says it."""
     name = store.address(name, tenant=tenant)
     if not is_address(name):
         session = stored_session(store, name, tenant)
-        return [event.report for event in session.reports()]
+        return [event.report for event in session.reports()], session
     try:
-        return [store.report(name, tenant=tenant)]
+        return [store.report(name, tenant=tenant)], None
     except ReferenceNotFound:
         pass
     try:
@@ -113,7 +147,7 @@ def _reports(store: Store, name: str, tenant: str) -> list[CompressionReport]:
         ) from None
     session = store.at(tenant, manifest["session"], manifest["position"])
     compactions = session.compactions()[: session.state.compactions]
-    return [*(event.report for event in compactions), *session.meta_reports()]
+    return [*(event.report for event in compactions), *session.meta_reports()], session
 
 
 @click.command()
@@ -142,7 +176,7 @@ def resolve(
     --limit and --grep select a part.
     """
 
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         message = stored_session(opened, session_id, tenant).resolve(ref)
     if as_json:
         print_json(message.wire)
@@ -173,7 +207,7 @@ def mcp(ids: tuple[str, ...], store: str, tenant: str) -> None:
 
     if find_spec("mcp") is None:
         raise click.ClickException("mcp: the `mcp` package is missing; pip install 'ctxsteward[mcp]'")
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         sessions = {id: stored_session(opened, id, tenant) for id in ids}
 
         from ..mcp_server import serve
@@ -207,7 +241,7 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
 
     read_provider(provider)
     request = _read(sent)
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         envelope = _expected(opened, expected, tenant, store)
         known = _known(opened, envelope)
         findings = compare(envelope, request, provider=provider, keys=opened.keys, known=known)

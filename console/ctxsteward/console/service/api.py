@@ -21,17 +21,19 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import PlainTextResponse, Response
 
 from ctxsteward.envelope import Budgets, EnvelopeBuilder, Policy, rebuild
-from ctxsteward.envelope.cascade.continuity import handoff_of
+from ctxsteward.envelope.cascade.continuity import handoff_of, resume
 from ctxsteward.envelope.compaction.policy import asked_policy
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.schemas import Finding, InputError, StoreError
 from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.documents import HandoffSummary
 from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.eval_result import EvalResult
 from ctxsteward.schemas.profile import ENTRY_ID
 from ctxsteward.schemas.recommendation import Status
 from ctxsteward.store.addresses import META_REPORT, report_in
 from ctxsteward.store.erasure.forget import forget
+from ctxsteward.store.journal.events import SessionHead
 from ctxsteward.store.journal.port import SessionKey
 
 from ..terminal.failures import STEWARD, missing
@@ -41,6 +43,8 @@ from .bodies import (
     AppendedMessage,
     AppendInput,
     AppendResult,
+    BeginInput,
+    BegunSession,
     BudgetsInput,
     BuildInput,
     BuildResult,
@@ -214,11 +218,27 @@ async def reports(
 async def handoff(session: SessionId, service: ServiceDep, who: Reader) -> HandoffBody:
     """Where the session's work stands; 404 `no handoff summary available` where there is none to hand over."""
     async with service.reading(who.tenant, session) as opened:
-        assert opened.session is not None
-        if not opened.session.state.task:
-            raise Refusal("not_found", "no handoff summary available")
-        document = await service.run(who.tenant, partial(handoff_of, opened.session, now=service.settings.now))
+        document, _ = await service.run(who.tenant, _handed_over, service, opened)
     return document.model_dump(mode="json")
+
+
+@router.post("/api/sessions/{session:path}/handoff", tags=["sessions"])
+async def begin(session: SessionId, body: BeginInput, service: ServiceDep, who: Writer) -> BegunSession:
+    """Begin a new session that opens with this one's handoff, under its system text and tools."""
+    async with service.reading(who.tenant, session) as opened:
+        document, head = await service.run(who.tenant, _handed_over, service, opened)
+    async with service.beginning(who.tenant, body.session) as store:
+        start = partial(resume, store, document, body.session, tenant=who.tenant, profile=service.settings.profile)
+        begun = await service.run(who.tenant, partial(start, system=list(head.system), tools=list(head.tools)))
+    return BegunSession(session=begun.id, length=len(begun), handoff=document.model_dump(mode="json"))
+
+
+def _handed_over(service: Service, opened: OpenSession) -> tuple[HandoffSummary, SessionHead]:
+    session = opened.session
+    assert session is not None
+    if not session.state.task:
+        raise Refusal("not_found", "no handoff summary available")
+    return handoff_of(session, now=service.settings.now), session.state.head
 
 
 @router.get("/api/sessions/{session:path}/refs/{ref}", tags=["sessions"])

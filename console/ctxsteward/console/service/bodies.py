@@ -200,6 +200,13 @@ class CompactInput(_Body):
     budgets: BudgetsInput | None = None
 
 
+class BeginInput(_Body):
+    """A session that continues another one."""
+
+    session: Name
+    """Id of the new session."""
+
+
 class ErasureInput(_Body):
     """Whom to forget: a session with its forks, a principal in all sessions, or a principal in one."""
 
@@ -323,6 +330,14 @@ class SessionPage(FrozenModel):
     next: str | None
     findings: tuple[FindingBody, ...]
     """Findings about unreadable parts of the object store and unreadable sessions of this page."""
+
+
+class BegunSession(FrozenModel):
+    """A new session, and the handoff that it opens with."""
+
+    session: str
+    length: int
+    handoff: HandoffBody
 
 
 class ReportPage(FrozenModel):

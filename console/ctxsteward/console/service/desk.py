@@ -259,6 +259,18 @@ class Service:
             yield opened
 
     @asynccontextmanager
+    async def beginning(self, tenant: str, id: str) -> AsyncIterator[Store]:
+        """Hold the id of a session that does not exist yet. Raise `Refusal` if it does, or was forgotten."""
+        key = SessionKey(tenant, id)
+        async with self._at(key):
+            if await self.run(tenant, self._is_taken, key):
+                raise Refusal("conflict", f"session {id!r} exists already; name the new one otherwise")
+            yield self.store
+
+    def _is_taken(self, key: SessionKey) -> bool:
+        return self.store.exists(key.session, tenant=key.tenant)
+
+    @asynccontextmanager
     async def _at(self, key: SessionKey) -> AsyncIterator[OpenSession]:
         opened = self._open.setdefault(key, OpenSession(key))
         self._open.move_to_end(key)

@@ -6,7 +6,7 @@ Every table fits 80 columns; text from transcripts wraps, identifiers are shorte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, get_args
 
 from rich import box
@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ctxsteward.envelope import Envelope
-from ctxsteward.schemas import CompressionReport, Finding
+from ctxsteward.schemas import CompressionReport, Finding, Loss
 from ctxsteward.schemas.summary import LossKind
 
 from .failures import visible
@@ -136,10 +136,10 @@ FIRST_READ: tuple[LossKind, ...] = ("constraint", "decision", "open_item", "pref
 LOSS_ORDER = (*FIRST_READ, *(kind for kind in get_args(LossKind) if kind not in FIRST_READ))
 
 
-def losses_table(report: CompressionReport, limit: int) -> Table:
-    """Return a table of the losses of one compaction, at most `limit` rows."""
+def losses_table(report: CompressionReport, limit: int, text_of: Callable[[Loss], str]) -> Table:
+    """Return a table of the losses of one compaction, at most `limit` rows; `text_of` says what was lost."""
     losses = sorted(report.losses, key=lambda loss: LOSS_ORDER.index(loss.kind))[:limit]
-    return grid("lost", "ref", "text", rows=((loss.kind, loss.ref, " ".join(loss.text.split())) for loss in losses))
+    return grid("lost", "ref", "text", rows=((loss.kind, loss.ref, text_of(loss)) for loss in losses))
 
 
 def losses_by_kind(report: CompressionReport, most: int | None = None) -> str:
