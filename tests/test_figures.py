@@ -134,14 +134,6 @@ def test_what_ours_costs_is_one_figure_on_all_pages(sender: str) -> None:
     assert float(beside) == pytest.approx(float(cost), abs=0.011)
 
 
-def test_prose_about_cost_quotes_no_other_figure_than_the_tables() -> None:
-    chosen = table_rows((ROOT / "docs" / "selection.md").read_text(encoding="utf-8"))
-    for name, sender in (("a part that grows with it, up to a quarter", "ours"), ("nothing", "ours, no recall")):
-        (shipped,) = (row for row in chosen if row[0] == name)
-        for size, quoted in (("900", shipped[1]), ("4,000", shipped[3])):
-            assert float(prices(f"budget {size} tokens", "tau-bench")[sender]) == float(quoted)
-
-
 SESSIONS, TURNS_EACH, PEAK = 1_000_000, 10, 3
 
 

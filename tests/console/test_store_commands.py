@@ -171,6 +171,7 @@ def test_forget_is_one_of_them(folder: Path) -> None:
 
 
 def test_a_check_of_a_store_without_content_fails_and_a_share_of_it_may_have_none(tmp_path: Path) -> None:
+    open_store(f"file:{tmp_path}").close()
     for store in ("memory:", f"file:{tmp_path}"):
         assert value("fsck", "--store", store, code=1)["checked"] == {}
         told = "nothing checked: 0 sessions, objects and keys; is this the store that was written?"
@@ -228,6 +229,7 @@ Commands:
   fsck            Check the integrity of a store.
   gc              Remove unreferenced objects.
   ls              List names in a store.
+  receipt-key     Print the public key of a tenant's receipts, to publish it.
   stats           Count the contents of a store.
   verify-receipt  Check the receipt of an erasure.
 """)
@@ -284,3 +286,63 @@ def test_another_master_key_than_the_store_was_written_with_is_refused(tmp_path:
     result = command("resolve", "1", "--session", "chat", *where, code=2, CTXSTEWARD_MASTER_KEY="08" * 32)
     assert result.stderr.count("\n") == 1
     assert "key" in result.stderr
+
+
+READERS = [
+    "runs",
+    "store ls",
+    "store stats",
+    "store fsck",
+    "store gc",
+    "report s",
+    "costs s",
+    "steward status",
+    "view s",
+]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_reading_a_folder_without_a_store_writes_nothing_into_it(reader: str, tmp_path: Path) -> None:
+    result = command(*reader.split(), "--store", f"file:{tmp_path}", code=2)
+    assert "the folder holds no store; build or replay a transcript into a folder" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "runs",
+        "store stats",
+        "store ls",
+        "report chat",
+        "resolve 1 --session chat",
+        "steward run",
+        "steward status",
+        "view chat",
+        "store gc",
+    ],
+)
+def test_every_reader_says_that_the_keys_are_other_ones(reader: str, tmp_path: Path, transcript: str) -> None:
+    where = ("--store", f"file:{tmp_path / 'store'}")
+    command("build", transcript, *where, **KEYS)
+    (tmp_path / "desk.yaml").write_text("name: desk\npersona: Be kind.\n")
+    command("backfill", "--snapshot", "--profile", str(tmp_path / "desk.yaml"), *where, **KEYS)
+    result = command(*reader.split(), *where, code=2, CTXSTEWARD_MASTER_KEY="08" * 32)
+    assert "tenant 'default' was written with other keys" in result.stderr
+    assert "bring the key folder, or the master key" in result.stderr
+
+
+def test_a_store_of_a_profile_alone_knows_its_keys(tmp_path: Path) -> None:
+    where = ("--store", f"file:{tmp_path / 'store'}")
+    (tmp_path / "desk.yaml").write_text("name: desk\npersona: Be kind.\n")
+    command("backfill", "--snapshot", "--profile", str(tmp_path / "desk.yaml"), *where, **KEYS)
+    result = command("steward", "status", *where, code=2, CTXSTEWARD_MASTER_KEY="08" * 32)
+    assert "tenant 'default' was written with other keys" in result.stderr
+    checks = json.loads(command("steward", "doctor", "--json", *where, code=1, CTXSTEWARD_MASTER_KEY="08" * 32).stdout)
+    (wrong,) = [check["found"] for check in checks if check["state"] == "wrong"]
+    assert "tenant 'default' was written with other keys" in wrong
+
+
+def test_the_runs_of_a_tenant_of_nothing_are_an_error_that_names_the_others(folder: Path) -> None:
+    result = command("runs", "--tenant", "acme", "--store", f"file:{folder}", code=2)
+    assert "nothing of tenant 'acme'; this store holds tenant default" in result.stderr

@@ -59,7 +59,7 @@ def alter(
             uri = server.uri("altered")
             with psycopg.connect(PostgresUri.parse(uri).conninfo, autocommit=True) as db:
                 db.execute("DROP SCHEMA IF EXISTS altered CASCADE")
-        with open_uri(uri) as store:
+        with open_uri(uri, None) as store:
             for id in "abc":
                 session = store.session(id)
                 session.append({"role": "user", "content": f"Hello from {id}."})
@@ -71,7 +71,7 @@ def alter(
             with psycopg.connect(PostgresUri.parse(uri).conninfo, autocommit=True) as db:
                 db.execute("SET search_path TO altered")
                 assert db.execute(statement).rowcount == 1
-        opened.append(open_uri(uri))
+        opened.append(open_uri(uri, None))
         return Altered(uri, opened[-1])
 
     yield make

@@ -52,6 +52,21 @@ def test_json_has_every_count_and_no_words(uri: str) -> None:
     assert "CANARY" not in result.output
 
 
+def test_a_receipt_without_a_published_key_is_not_called_valid(uri: str, tmp_path: Path) -> None:
+    file = tmp_path / "receipt.json"
+    published = command("store", "receipt-key", "--store", uri, "--tenant", "acme").output.strip()
+    run(uri, "--session", "s-1", "--receipt", str(file), *TOLD)
+
+    unknown = command("store", "verify-receipt", str(file))
+    assert (unknown.exit_code, unknown.output.splitlines()[0]) == (
+        0,
+        "the signature fits the key in the file, but nobody has said whose key that is; pass --key: tenant acme, "
+        "by dpo at 2026-11-22: request 7",
+    )
+    known = command("store", "verify-receipt", str(file), "--key", published)
+    assert (known.exit_code, known.output.startswith("valid: tenant acme")) == (0, True)
+
+
 def test_a_receipt_is_checked_by_somebody_without_the_store(uri: str, tmp_path: Path) -> None:
     file = tmp_path / "receipt.json"
     said = run(uri, "--session", "s-1", "--receipt", str(file), *TOLD).output

@@ -18,7 +18,7 @@ from ctxsteward.schemas.profile_changes import Change
 from ctxsteward.schemas.publish import validate
 from ctxsteward.store.crypto.keyring import memory_keys
 from ctxsteward.store.journal.memory import MemoryJournal
-from ctxsteward.store.names import numbered
+from ctxsteward.store.names import check_name, numbered
 from ctxsteward.store.objects.memory import MemoryObjects
 from ctxsteward.store.profiles import text as profile_text, version_codec
 from ctxsteward.store.profiles.text import canonical_json
@@ -329,6 +329,7 @@ def test_no_object_of_a_version_can_be_changed_unseen(store: Store, versions: Pr
     versions.commit(profile("a", meta=(CALM,)), **AGREED)
     versions.commit(profile("b", meta=(CALM, EURO)), **AGREED)
     content, seen = stored(store.objects), MemoryJournal()
+    del content[check_name("acme")]  # the check of the tenant's keys is of no version; `fsck` verifies it
     seen.see(versions.folder, 2)
     for key in content:
         damaged = dict(content)

@@ -58,7 +58,7 @@ def backfill(
     builder = read_builder(model, budgets)
     governed = read_profile(profile)
     # A store is created only if there is a profile to put into it.
-    with open_stored(store) if governed is None else open_uri(store) as opened:
+    with open_stored(store, tenant) if governed is None else open_uri(store, tenant) as opened:
         result = _backfilled(opened, tenant, governed, builder, who)
     print_result(result, _show, as_json=as_json)
     if any(row["error"] for row in result["profiles"]):

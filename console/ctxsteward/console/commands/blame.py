@@ -62,7 +62,7 @@ def blame(
     """
     if model_url is not None and phrase is None:
         raise click.UsageError("--model-url needs --phrase TEXT: each phrase takes several calls of the model")
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         past, calls, session = _called(opened, name, number, tenant)
         asked = None if model_url is None else _asked(past, phrase or "", model_url)
         if asked is None:

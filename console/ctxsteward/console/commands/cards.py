@@ -40,7 +40,7 @@ def rebuild(session_id: str | None, summarizer: str, as_json: bool, store: str, 
     make = card_summarizer(summarizer)
     sessions = messages = made = 0
     findings: list[Finding] = []
-    with open_stored(store) as opened, progress("cards of", shown=not as_json) as tell:
+    with open_stored(store, tenant) as opened, progress("cards of", shown=not as_json) as tell:
         if session_id is None and store == "memory:":
             raise InputError("--store memory: has no sessions; name a store with sessions")
         for name in opened.sessions(tenant=tenant) if session_id is None else [session_id]:
@@ -77,7 +77,7 @@ def list_cards(
     Cards that are not there yet are made.
     """
     make = card_summarizer(summarizer)
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         listed, findings = cards_of(stored_session(opened, session_id, tenant), make, phase=phase, refs=refs or None)
     if as_json:
         print_document("context_card", [card.model_dump(mode="json") for card in listed])

@@ -113,7 +113,7 @@ def _past(
 ) -> Past:
 
     if session_id is not None:
-        opened = open_stored(uri)  # stays open: messages are read when they are shown
+        opened = open_stored(uri, tenant)  # stays open: messages are read when they are shown
         past = read_run(opened, recorded.cascade, session_id, tenant=tenant)
         if not past.messages:
             stored_session(opened, session_id, tenant)

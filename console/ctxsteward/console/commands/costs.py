@@ -42,7 +42,7 @@ def costs(session: str, price: float | None, as_json: bool, store: str, tenant: 
     messages cost in them, and the saving less recall. Dollars use the model's published price, or --price. No model is
     called.
     """
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         stored_session(opened, session, tenant)
         calls = past_calls(opened, session, tenant=tenant)
     if price is None and calls:

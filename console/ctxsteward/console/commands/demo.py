@@ -409,7 +409,7 @@ def demo(ctx: click.Context, as_json: bool, store: str, tenant: str) -> None:
 
 def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, DemoData]:
     shipped, builder = load_shipped(), make_builder()
-    store = open_uri(uri)
+    store = open_uri(uri, tenant)
     compactions: list[tuple[ReplayStep, CompressionReport]] = []
     try:
         run, session = replay_shipped(
@@ -439,7 +439,7 @@ def _tell(uri: str, tenant: str, narrator: Narrator | None) -> tuple[DemoRun, De
             narrator.originals(session, shipped)
         if uri != "memory:":  # reopen the store, as another process would
             store.close()
-            store = open_uri(uri)
+            store = open_uri(uri, tenant)
         assert run.last is not None
         again = rebuild(store, run.last.address, tenant=tenant)
         same = again.document() == run.last.document() and all(

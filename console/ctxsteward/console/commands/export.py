@@ -49,7 +49,7 @@ def envelope(name: str, form: AttestationForm, out: Path | None, store: str, ten
     whether the request shows them, and the seal. Addresses are codes under the tenant's key: whoever has the store
     can check them.
     """
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         address = opened.address(name, tenant=tenant)
         if not is_address(address):
             stored_session(opened, name, tenant)  # names other sessions if there is none
@@ -75,7 +75,7 @@ def lines(profile: str, form: LineForm, number: int | None, out: Path | None, st
     earlier export is replaced where it stands, and all other text of the file stays; without one it is added at the
     end. A new SKILL.md begins with the name and description that skills need.
     """
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         versions = opened.profiles(profile, tenant=tenant)
         version = versions.newest() if number is None else versions.at(number)
     before = "" if out is None else read_text_file(out)
@@ -94,7 +94,7 @@ def session(session: str, out: Path, store: str, tenant: str) -> None:
     compression reports, and the profile versions that the session was shown, with approvals and sources. It has no
     forgotten message, and no key. It is not encrypted: it is as secret as the chat, and no erasure reaches it.
     """
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         stored_session(opened, session, tenant)  # names other sessions if there is none
         lines = list(bundle_lines(opened, session, tenant=tenant))
     try:
@@ -116,7 +116,7 @@ def import_(file: Path, as_json: bool, store: str, tenant: str) -> None:
     prints, so import only files from people whom you would let write the session. A session of the same name that
     differs, and words that were forgotten in the store, are refused. Versions of a profile are not committed.
     """
-    with open_uri(store) as opened:
+    with open_uri(store, tenant) as opened:
         done = import_bundle(opened, file, tenant=tenant)
     if as_json:
         facts = {name: getattr(done, name) for name in ImportedSession.__slots__}

@@ -82,7 +82,7 @@ def report(
     compaction again in the next envelopes, if they fit the budget; its report is the last one in the list.
     """
 
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         if undo:
             stored_session(opened, name, tenant)  # raises if it does not exist, before it is opened for writing
             read_builder(model, budgets).show_again(opened.session(name, tenant=tenant))
@@ -176,7 +176,7 @@ def resolve(
     --limit and --grep select a part.
     """
 
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         message = stored_session(opened, session_id, tenant).resolve(ref)
     if as_json:
         print_json(message.wire)
@@ -207,7 +207,7 @@ def mcp(ids: tuple[str, ...], store: str, tenant: str) -> None:
 
     if find_spec("mcp") is None:
         raise click.ClickException("mcp: the `mcp` package is missing; pip install 'ctxsteward[mcp]'")
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         sessions = {id: stored_session(opened, id, tenant) for id in ids}
 
         from ..mcp_server import serve
@@ -241,7 +241,7 @@ def audit(expected: str, sent: str, provider: str | None, as_json: bool, store: 
 
     read_provider(provider)
     request = _read(sent)
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         envelope = _expected(opened, expected, tenant, store)
         known = _known(opened, envelope)
         findings = compare(envelope, request, provider=provider, keys=opened.keys, known=known)

@@ -239,7 +239,7 @@ def _replay(
     tally = ReplayTotals.for_builder(builder)
     calls: list[ReplayCall] = []
     first = next(transcripts)  # read first: a file without a transcript must create no store
-    with open_uri(store) as opened, progress("replaying", shown=not as_json) as tell:
+    with open_uri(store, tenant) as opened, progress("replaying", shown=not as_json) as tell:
         for transcript in chain([first], transcripts):
             tally.transcripts += 1
             tally.formats[transcript.format] += 1
@@ -270,7 +270,7 @@ def _replay(
 
 def _rebuild(address: str, provider: str | None, as_json: bool, store: str, tenant: str) -> None:
     read_provider(provider)
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         address = envelope_address(opened, "--from", address, tenant)
         try:
             envelope = rebuild(opened, address, tenant=tenant)
@@ -321,7 +321,7 @@ def build(
     builder = read_builder(model, budgets, policy)
     governed = read_profile(profile)
     chosen, count = choose_transcript(transcript, format, run)
-    with open_uri(store) as opened:
+    with open_uri(store, tenant) as opened:
         session = open_session(
             opened,
             chosen,

@@ -241,7 +241,7 @@ def run(
         key = os.environ.get(SUMMARY_KEY_VARIABLE) or None
         writer = ModelSummarizer(GovernedModel(model_at(summary_model, key), spending=spending), sections=True)
         summaries = {"summarizer": "structured", "ahead": SummaryAhead(writer)}
-    with open_uri(store) as opened, progress("run", shown=not as_json) as tell:
+    with open_uri(store, tenant) as opened, progress("run", shown=not as_json) as tell:
         runner = CascadeRunner(
             store=opened,
             cascade=cascade,
@@ -394,7 +394,7 @@ def handoff(
     SESSION may be a run of `ctxsteward run`. --json prints the published document `handoff`. --start begins a new
     session that opens with the handoff.
     """
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         progress = progress_of(opened, session, tenant=tenant)
         read = session if progress is None or progress.session is None else progress.session
         document = handoff_of(

@@ -14,7 +14,7 @@ from ctxsteward.envelope.cascade.past import LEDGER_SUFFIX
 
 from ..terminal.options import common, price_option
 from ..terminal.output import print_json, table_console
-from ..terminal.stores import open_stored
+from ..terminal.stores import check_tenant, open_stored
 from ..terminal.tables import grid
 
 MEANS = ("calls", "everything_tokens", "sent_tokens", "everything_priced", "sent_priced")
@@ -29,7 +29,8 @@ def runs(by: str | None, price: float | None, as_json: bool, store: str, tenant:
 
     The ratio is of cache-priced tokens, under the prices of the run. No model is called.
     """
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
+        check_tenant(opened, tenant)
         rows = list(_played(opened, tenant))
     shown = [_row(row["run"], [row], price) for row in rows]
     if by is not None:

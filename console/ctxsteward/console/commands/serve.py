@@ -120,7 +120,7 @@ def serve(
     from .demo import DYNAMIC_TOKENS
 
     if openapi:
-        with open_uri("memory:") as empty:
+        with open_uri("memory:", tenant) as empty:
             document = create_app(ServiceSettings(store=empty)).openapi()
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return
@@ -142,7 +142,7 @@ def serve(
     listening = _listen(host, port)
     with ExitStack() as stack:
         stack.enter_context(listening)
-        opened = stack.enter_context(_demo_store(tenant) if demo else open_uri(store))
+        opened = stack.enter_context(_demo_store(tenant) if demo else open_uri(store, None))
         settings = ServiceSettings(
             store=opened,
             tenant=tenant,
@@ -211,7 +211,7 @@ def _demo_store(tenant: str) -> Iterator[Store]:
         else:
             note("running a night over the shipped transcripts")
             _demo_night(uri, tenant)
-        with open_uri(uri) as store:
+        with open_uri(uri, tenant) as store:
             shipped = load_shipped()
             note("replaying the shipped demo into a store that is gone afterwards")
             profile: Profile = shipped.profile

@@ -19,7 +19,7 @@ import click
 
 from ctxsteward.schemas import Finding, InputError
 from ctxsteward.store.erasure.forget import forget as erase
-from ctxsteward.store.erasure.receipt import verified_receipt
+from ctxsteward.store.erasure.receipt import receipt_key as key_of_receipts, verified_receipt
 from ctxsteward.store.journal.erasures import Erasure
 from ctxsteward.store.maintenance.damage import StoreShare
 from ctxsteward.store.maintenance.fsck import fsck as check
@@ -67,7 +67,7 @@ def forget(
     """
 
     ordered_at = when or datetime.now(UTC).isoformat(timespec="seconds")
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         done = erase(opened, tenant=tenant, session=session, principal=principal, who=who, why=why, when=ordered_at)
     if receipt is not None:
         write_text(receipt, done.receipt)
@@ -89,7 +89,8 @@ def forget(
 def verify_receipt(file: Path, key: str | None, as_json: bool) -> None:
     """Check the signature of the receipt in FILE, and show the receipt; needs no store.
 
-    Without --key any key is accepted: compare the key shown with the one that the operator published. A valid
+    Without --key the signature is compared with the key that is in the file, and the first line says that nobody
+    has said whose key that is: pass the key that the operator published (`ctxsteward store receipt-key`). A valid
     receipt proves that a holder of the tenant's keys stated this and that nothing was changed since. It does not
     prove that the counts are true. Exit code 2: the receipt was changed, or another key signed it.
     """
@@ -97,8 +98,28 @@ def verify_receipt(file: Path, key: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(done.receipt, nl=False)
         return
-    click.echo(one_line(f"valid: tenant {done.tenant}, by {done.who} at {done.when}: {done.why}"))
+    whose = "valid"
+    if key is None:
+        whose = "the signature fits the key in the file, but nobody has said whose key that is; pass --key"
+    click.echo(one_line(f"{whose}: tenant {done.tenant}, by {done.who} at {done.when}: {done.why}"))
     _show(done)
+
+
+@click.command("receipt-key", short_help="Print the public key of a tenant's receipts, to publish it.")
+@common
+def receipt_key(as_json: bool, store: str, tenant: str) -> None:
+    """Print the public key that verifies the receipts of a tenant's erasures, as 64 hex digits.
+
+    Publish it before the first erasure, at a place that the receivers of receipts trust: `store verify-receipt
+    --key` compares a receipt with it.
+    """
+    with open_stored(store, tenant) as opened:
+        check_tenant(opened, tenant)
+        key = key_of_receipts(opened.keys, tenant)
+    if as_json:
+        print_json({"tenant": tenant, "key": key})
+    else:
+        click.echo(key)
 
 
 def _show(done: Erasure) -> None:
@@ -141,7 +162,7 @@ def fsck(read_data: bool, subset: str | None, repair: bool, as_json: bool, store
     """
 
     StoreShare.parse(subset)  # refused before a store is opened
-    with open_stored(store) as opened, progress("checking", shown=not as_json) as tell:
+    with open_stored(store, tenant, any_keys=True) as opened, progress("checking", shown=not as_json) as tell:
         check_tenant(opened, tenant)
         result = check(opened, tenant=tenant, read_data=read_data, subset=subset, repair=repair, tell=tell)
     if as_json:
@@ -184,7 +205,7 @@ def gc(grace: str, dry_run: bool, as_json: bool, store: str, tenant: str | None)
     """
 
     seconds = read_grace(grace)
-    with open_stored(store) as opened, progress("collecting", shown=not as_json) as tell:
+    with open_stored(store, tenant) as opened, progress("collecting", shown=not as_json) as tell:
         check_tenant(opened, tenant)
         result = collect(opened, now=time.time(), tenant=tenant, grace_seconds=seconds, dry_run=dry_run, tell=tell)
     if as_json:
@@ -211,7 +232,7 @@ def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
     An unreadable log is listed with its fault, and the exit code is 1.
     """
     faults = 0
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         check_tenant(opened, tenant)
         for row in list_names(opened, prefix, tenant=tenant):
             faults += row.fault is not None
@@ -232,7 +253,7 @@ def ls(prefix: str, as_json: bool, store: str, tenant: str | None) -> None:
 @of_whole_store
 def stats(as_json: bool, store: str, tenant: str | None) -> None:
     """Count sessions, messages, compactions, versions, objects, bytes, and records not yet in the object store."""
-    with open_stored(store) as opened, progress("counting", shown=not as_json) as tell:
+    with open_stored(store, tenant) as opened, progress("counting", shown=not as_json) as tell:
         check_tenant(opened, tenant)
         result = count(opened, tenant=tenant, tell=tell)
     counted = ("tenants", "sessions", "messages", "compactions", "stored_sessions", "versions")
@@ -253,6 +274,7 @@ def stats(as_json: bool, store: str, tenant: str | None) -> None:
 
 store.add_command(forget)
 store.add_command(verify_receipt)
+store.add_command(receipt_key)
 
 
 def read_grace(text: str) -> int:

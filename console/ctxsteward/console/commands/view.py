@@ -100,7 +100,7 @@ def view(
         raise click.UsageError(
             f"--history {history}: no such file; `ctxsteward evals run all --history {history}` writes it"
         )
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         for id in sessions:
             stored_session(opened, id, tenant)
         if not sessions and not opened.sessions(tenant=tenant):
@@ -121,7 +121,7 @@ def print_call(
     session: str, number: int | None, price: float | None, *, as_json: bool, store: str, tenant: str
 ) -> None:
     """Print one call of a session as a grid, or as JSON."""
-    with open_stored(store) as opened:
+    with open_stored(store, tenant) as opened:
         stored_session(opened, session, tenant)
         shown_call = inspect_call(opened, session, number or 0, tenant=tenant)
     if as_json:

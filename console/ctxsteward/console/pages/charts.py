@@ -18,8 +18,8 @@ WIDTH, LEFT, RIGHT = 640, 150, 56
 ROW, GAP = 22, 8
 PLOT_HEIGHT, PLOT_LEFT = 180, 48
 MAX_ROWS = 24
-COLOURS = 7
-"""Classes ``c0`` to ``c6``."""
+COLOURS = 10
+"""Classes ``c0`` to ``c9``."""
 
 
 class Bar(NamedTuple):

@@ -39,7 +39,7 @@ from ctxsteward.store.profiles.versions import ProfileVersions, profile_names
 from ctxsteward.store.strict_yaml import hint, message_clause
 
 from ..terminal.failures import STEWARD, missing, need
-from ..terminal.stores import JOURNAL_VARIABLE, open_stored
+from ..terminal.stores import JOURNAL_VARIABLE, open_stored, told_tenants
 
 if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
     from ctxsteward.steward import RecordReviews
@@ -149,7 +149,7 @@ def open_context(
 ) -> Iterator[StewardContext]:
     """Open a store that is there, at a profile that is there; thresholds are those of `CTXSTEWARD_SETTINGS`."""
     path, file = actors_path(actors, uri), read_settings(None)
-    with open_stored(uri) as store:
+    with open_stored(uri, tenant) as store:
         profile = profile_of(store, tenant, profile_name)
         yield context_of(store, uri, tenant, profile, path, file, of_this_process())
 
@@ -201,7 +201,7 @@ def profile_of(store: Store, tenant: str, named: str | None) -> str:
     if not names:
         raise InputError(
             f"{store.uri}: tenant {tenant!r} has committed no profile; make the first version with `ctxsteward steward "
-            "run --profile FILE` or `ctxsteward backfill --snapshot --profile FILE`"
+            f"run --profile FILE` or `ctxsteward backfill --snapshot --profile FILE`; {told_tenants(store)}"
         )
     some = ", ".join(names[:MAX_NAMES_SHOWN])
     some += f" and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""

@@ -1,7 +1,8 @@
 """``ctxsteward steward run``: choose sources, profile and settings, run the night, show progress.
 
 Without named transcripts a night reads the sources of the last night. The first night reads the store's own sessions,
-or the shipped transcripts if the store is new (`shipped_transcripts`). If stderr is a terminal, a bar shows the stages.
+or the shipped transcripts if the store holds nothing at all (`shipped_transcripts`). If stderr is a terminal, a bar
+shows the stages.
 
 Raises `InputError`, `StoreError`.
 """
@@ -40,7 +41,7 @@ from ctxsteward.store.profiles.proposal import bootstrap
 from ..terminal.failures import FLOWS, S3, STEWARD, need
 from ..terminal.options import read_profile, telemetry
 from ..terminal.output import print_json, table_console
-from ..terminal.stores import JOURNAL_VARIABLE, open_uri
+from ..terminal.stores import JOURNAL_VARIABLE, is_empty, open_uri, told_tenants
 from .context import (
     StewardContext,
     actors_path,
@@ -173,7 +174,8 @@ def ready(asked: NightOptions, here: ProcessEnvironment | None = None) -> Iterat
         _check_sources(asked.transcripts or asked.file.get("sources", ()))
         asked.settings(uri, "default", asked.transcripts or ("store",))  # refused before anything is written
         here = here or of_this_process()
-        with open_uri(uri) as store:
+        with open_uri(uri, asked.tenant) as store:
+            store.check_keys(asked.tenant, write=False)  # also of a bucket, without which there is no night
             profile, sources, findings = _settled(store, asked, here.when, dry=dry and not new)
             settings = asked.settings(uri, profile, sources)
             path = Path(settings.actors) if settings.actors else None
@@ -223,6 +225,7 @@ def _settled(
     store: Store, asked: NightOptions, when: str, *, dry: bool
 ) -> tuple[str, tuple[str, ...], tuple[Finding, ...]]:
     """Profile and sources; of a profile that was given, or the shipped one, a first version is made."""
+    is_new = is_empty(store)
     findings: tuple[Finding, ...] = ()
     sources = asked.transcripts or tuple(asked.file.get("sources", ()))
     named, given = asked.profile_name or asked.file.get("profile"), asked.profile
@@ -233,9 +236,13 @@ def _settled(
         if dry and store.profiles(named, tenant=asked.tenant).head() is None:
             raise InputError(f"a dry run commits no profile, and {named!r} has no version; leave --dry-run out")
         findings = bootstrap(store, given, who=author(asked.who), why=WHY, when=when, tenant=asked.tenant).findings
-    is_new = not profiles_in(store, asked.tenant) and not store.sessions(tenant=asked.tenant)
     if is_new and not sources and named is None:
         return commit_shipped_profile(store, asked.tenant, when), (shipped_transcripts(),), findings
+    if not (sources or profiles_in(store, asked.tenant) or store.sessions(tenant=asked.tenant)):
+        raise InputError(
+            f"{store.uri}: tenant {asked.tenant!r} holds nothing to read; name transcripts with --transcripts, or "
+            f"another tenant with --tenant; {told_tenants(store)}"
+        )
     profile = profile_of(store, asked.tenant, named)
     if not sources:  # those that earlier nights have read, else the store's own sessions
         newest = NightChain(store, asked.tenant, profile).head()

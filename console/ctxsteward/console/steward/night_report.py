@@ -19,7 +19,7 @@ from ctxsteward.store.profiles.versions import ProfileVersions
 from ..terminal.tables import grid, percent, say
 from .records import LedgerView, reason_text, record_fields
 
-SHOWN_RECORDS, SHOWN_SPANS, SPAN_CHARS = 8, 3, 160
+SHOWN_RECORDS, SHOWN_SPANS, SHOWN_NAMES, SPAN_CHARS = 8, 3, 3, 160
 MAX_LISTED = 200
 """Records of one list in a report."""
 OUTCOMES = {
@@ -82,6 +82,11 @@ def show_night(console: Console, report: NightReport, *, is_shipped: bool) -> No
     outcome = f"{report.outcome.replace('_', ' ')}, {OUTCOMES[report.outcome]}"
     dry = " (dry run: nothing is kept)" if report.dry_run else ""
     say(console, f"night {report.night} of {report.profile}: {outcome}{dry}", "bold")
+    if names := sorted({refused.name for refused in report.quarantined}):
+        due = report.stages.get("due", len(names))
+        shown = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
+        why = "`ctxsteward steward quarantine` says why"
+        say(console, f"{len(names):,} of {due:,} files could not be read: {shown}; {why}", "yellow")
     if is_shipped:
         console.print("  on the shipped transcripts; name your own with --transcripts")
     for alert in report.alerts:
@@ -145,7 +150,7 @@ def _refused(report: NightReport) -> Lines:
         yield "In quarantine:", "bold"
     for refused in report.quarantined[:SHOWN_RECORDS]:
         reason = refused.reason.replace("_", " ")
-        yield f"  {refused.name}: {reason}; `ctxsteward steward quarantine` says why", ""
+        yield f"  {refused.name}: {reason}", ""
     if len(report.quarantined) > SHOWN_RECORDS:
         yield f"  and {len(report.quarantined) - SHOWN_RECORDS:,} more", ""
     if report.skipped:

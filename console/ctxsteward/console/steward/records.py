@@ -211,7 +211,7 @@ def _completer(names: Callable[[ProfileOptions], Iterable[str]]) -> Completer:
 
 
 def _profiles(where: ProfileOptions) -> list[str]:
-    with open_stored(where.store) as store:
+    with open_stored(where.store, where.tenant) as store:
         return profiles_in(store, where.tenant)
 
 

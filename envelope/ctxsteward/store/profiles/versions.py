@@ -212,6 +212,8 @@ class ProfileVersions:
                 self._refuse_unapproved(head, content, promotion, note)
             under = epoch if epoch is not None else (link.epoch if link else 0)
             body = self._form.body(content, head, note, promotion)
+            if head is None:  # of a tenant without sessions, this is the only check of its keys
+                self._store.check_keys(self.tenant, write=True)
             try:
                 landed = self._chain.append(link, body, epoch=under, commit_id=chosen)
             except VersionTaken:
