@@ -64,7 +64,10 @@ def test_the_html_file_holds_the_page_and_loads_nothing(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert f"{path}: the page is written" in result.stderr
     assert "Recommended: <code>Budgets(dynamic_tokens=2000" in text
-    assert "<svg" in text
+    assert "<h2>Cost of all prompts in dollars</h2>\n<svg" in text
+    assert re.search(r">\$0\.36</text>.*>\$1\.93</text>", text)
+    assert re.search(rf'<p class="dim">{DEMO}; 20\d\d-\d\d-\d\dT\S+Z; ctxsteward \d+\.\d+\.\d+\S*</p>', text)
+    assert "gpt-4o was assumed, --model names another: $2.5" in text
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:|/)", text)
     assert "<script" not in text
 

@@ -174,13 +174,32 @@ def test_the_builder_s_own_budgets_are_recommended_where_they_win(trials: list[B
 
 
 def test_a_recommendation_says_why_and_how() -> None:
-    told = recommended([row(2_000, 40, unseen=1)], WHOLE, model="gpt-4o", is_tool_loop=True)
+    told = recommended(
+        [row(500, 10, over=9), row(1_000, 20, unseen=30), row(2_000, 40, unseen=1)],
+        WHOLE,
+        model="gpt-4o",
+        is_tool_loop=True,
+    )
     assert told.code == "Budgets(dynamic_tokens=2000, arrival_cap_tokens=1500)"
     assert told.reason == (
-        "it has the lowest bill of the budgets that hide little; it saves 60% of what sending everything costs; its "
-        "prompts show 99.0% of the values that later replies used; 10 of 10 early statements are in the prompt when "
-        "asked for; 0% of the calls exceed it"
+        "it has the lowest bill of the budgets that hide little (at most 2% of the used values unseen, at most 5% of "
+        "the calls over budget, and within 2% of the best at early statements); it saves 60% of what sending "
+        "everything costs; its prompts show 99.0% of the values that later replies used; 10 of 10 early statements are "
+        "in the prompt when asked for; 0% of the calls exceed it; 1,000 tokens hide 30.0% of the used values"
     )
+
+
+@pytest.mark.parametrize(
+    ("smaller", "fault"),
+    [
+        (row(1_000, 20, over=9), "are exceeded by 9% of the calls"),
+        (row(1_000, 20, found=8), "find 80% of the early statements, the best 100%"),
+        (row(1_000, 39.5), "do not cost 2% less"),
+    ],
+)
+def test_a_recommendation_says_what_is_wrong_with_the_next_smaller_budget(smaller: BudgetTrial, fault: str) -> None:
+    told = recommended([smaller, row(2_000, 40)], WHOLE, model="gpt-4o", is_tool_loop=False)
+    assert told.reason.endswith(f"; 1,000 tokens {fault}")
 
 
 def test_nothing_to_try_is_said(tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ BUDGETS_TOKENS = (1_000, 2_000, 4_000, 8_000, 16_000)
 ASKS = 5
 """Most asks of a transcript."""
 HIDDEN, OVER, SAME = 0.02, 0.05, 0.02
+LITTLE = (
+    f"(at most {HIDDEN:.0%} of the used values unseen, at most {OVER:.0%} of the calls over budget, and within "
+    f"{HIDDEN:.0%} of the best at early statements)"
+)
+"""What hides little, in words."""
 NAMED = 5
 """Examples of each kind that a result keeps."""
 
@@ -321,6 +326,17 @@ def _examine(trial: BudgetTrial, builder: EnvelopeBuilder, session: Session, ask
         trial.brought_back += not before and shows(whole, ask.value)
 
 
+def _fault(trial: BudgetTrial, best_answers: float) -> str:
+    """Return why a smaller budget than the recommended one was not taken."""
+    if trial.hidden > HIDDEN:
+        return f"hide {trial.hidden:.1%} of the used values"
+    if trial.over > OVER:
+        return f"are exceeded by {trial.over:.0%} of the calls"
+    if trial.answered < best_answers - HIDDEN:
+        return f"find {trial.answered:.0%} of the early statements, the best {best_answers:.0%}"
+    return f"do not cost {SAME:.0%} less"
+
+
 def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, model: str, is_tool_loop: bool) -> Recommendation:
     """Recommend a budget by the rules in the module's docstring."""
     best_answers = max(trial.answered for trial in trials)
@@ -335,17 +351,17 @@ def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, model: str, is_to
             (trial for trial in good if trial.bill.priced <= (1 + SAME) * least),
             key=lambda trial: trial.dynamic_tokens or math.inf,
         )
-        why = "it has the lowest bill of the budgets that hide little"
+        why = f"it has the lowest bill of the budgets that hide little {LITTLE}"
     else:
         trial = min(trials, key=lambda trial: (trial.hidden + trial.over + 1 - trial.answered, trial.bill.priced))
         least = trial.bill.priced
-        why = "no budget here hides little, and this one hides least; try larger ones with --budgets"
+        why = f"no budget here hides little {LITTLE}, and this one hides least; try larger ones with --budgets"
     is_default = trial.dynamic_tokens is None
     if trial.bill.priced >= whole.priced if is_default else least > (1 - SAME) * whole.priced:
         return Recommendation(
             dynamic_tokens=None,
-            reason=f"budgets that hide little save at most {max(0.0, 1 - least / whole.priced):.1%} of what sending "
-            "everything costs",
+            reason=f"budgets that hide little {LITTLE} save at most {max(0.0, 1 - least / whole.priced):.1%} of what "
+            "sending everything costs",
             code="send the whole history",
         )
     saved = 1 - trial.bill.priced / whole.priced
@@ -356,6 +372,11 @@ def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, model: str, is_to
         found = trial.shown_before + trial.brought_back
         parts.append(f"{found} of {trial.asks} early statements are in the prompt when asked for")
     parts.append(f"{trial.over:.0%} of the calls exceed it")
+    chosen_tokens = trial.dynamic_tokens or math.inf
+    smaller = [other for other in trials if other.dynamic_tokens and other.dynamic_tokens < chosen_tokens]
+    if good and smaller:
+        next_smaller = max(smaller, key=lambda other: other.dynamic_tokens or 0)
+        parts.append(f"{next_smaller.dynamic_tokens:,} tokens {_fault(next_smaller, best_answers)}")
     budgets = _budgets_of(trial.dynamic_tokens, is_tool_loop)
     cap = f", arrival_cap_tokens={budgets.arrival_cap_tokens}" if budgets and is_tool_loop else ""
     code = f"Budgets(dynamic_tokens={trial.dynamic_tokens}{cap})" if budgets else f'EnvelopeBuilder("{model}")'

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from ctxsteward.envelope import model_info
 from ctxsteward.evals.prompt_cost import Bill
@@ -14,7 +17,7 @@ from ctxsteward.schemas import InputError, UnknownModel
 
 from ..pages.charts import Bar, bars
 from ..pages.frame import render
-from ..terminal.options import json_option, model_option, price_option, read_budgets_tokens, unknown_model
+from ..terminal.options import json_option, model_option, price_option, read_budgets_tokens, unknown_model, utc_now
 from ..terminal.output import note, print_json, share_bar, table_console, write_text
 from ..terminal.tables import grid, pairs, say
 
@@ -55,15 +58,17 @@ def try_(
         trial = try_transcripts(folder, model=info.name, budgets_tokens=chosen, dollars_per_million=price, tell=tell)
     for skipped in trial.skipped:
         note(f"left out: {skipped.why if skipped.path in skipped.why else f'{skipped.path}: {skipped.why}'}")
-    print_json(trial.document()) if as_json else _print(trial)
+    is_assumed = click.get_current_context().get_parameter_source("model") is ParameterSource.DEFAULT
+    about = heading(trial, is_assumed=is_assumed)
+    print_json(trial.document()) if as_json else _print(trial, about)
     if html is not None:  # last, so that the figures are printed even if the file cannot be written
-        write_text(html, page(trial))
+        write_text(html, page(trial, about, folder))
         note(f"{html}: the page is written; open it in a browser")
 
 
-def _print(trial: Trial) -> None:
+def _print(trial: Trial, about: str) -> None:
     console = table_console()
-    say(console, heading(trial))
+    say(console, about)
     columns = columns_of(trial)
     console.print(grid(*columns, rows=lines(trial), numbers=[*columns]))
     for text in legend(trial):
@@ -77,16 +82,17 @@ def _print(trial: Trial) -> None:
     say(console, f"Why: {trial.recommendation.reason}.")
 
 
-def heading(trial: Trial) -> str:
-    """Return a few words about the transcripts, the model and its price."""
+def heading(trial: Trial, *, is_assumed: bool) -> str:
+    """Return a few words about the transcripts, the model and its price; `is_assumed`: the user named no model."""
     formats = ", ".join(f"{count:,} {name}" for name, count in trial.formats.items())
     price = trial.dollars_per_million
     cost = f"${price:g} for a million prompt tokens" if price is not None else "no price known; --price names it"
     kind = "tool loops" if trial.is_tool_loop else "chats"
+    assumed = " was assumed, --model names another" if is_assumed else ""
     left_out = f", {trial.silent:,} without a reply left out" if trial.silent else ""
     return (
         f"Transcripts: {formats}{left_out}; model calls: {trial.everything.calls:,}, tried as {kind}; longest history: "
-        f"{trial.longest_tokens:,} tokens. {trial.model}: {cost}."
+        f"{trial.longest_tokens:,} tokens. {trial.model}{assumed}: {cost}."
     )
 
 
@@ -175,22 +181,25 @@ def legend(trial: Trial) -> list[str]:
     return [f"{name}: {about}" for name, about in abouts.items() if name != "budget"]
 
 
-def page(trial: Trial) -> str:
+def page(trial: Trial, about: str, paths: Sequence[str]) -> str:
     """Return the result as one HTML file."""
     columns = [*map(_named, trial.budgets), EVERYTHING]
     priced = [*(row.bill.priced for row in trial.budgets), trial.everything.priced]
     price = trial.dollars_per_million
-    title, cents = ("Cost in tokens at full price", 1.0) if price is None else ("Cost in cents", price / 10_000)
-    chart = bars(title, [Bar(name, (round(cost * cents),)) for name, cost in zip(columns, priced, strict=True)])
+    unit, figure = ("tokens at full price", "{:,.0f}") if price is None else ("dollars", "${:,.2f}")
+    title, dollars = f"Cost of all prompts in {unit}", 1.0 if price is None else price / 1_000_000
+    rows = [Bar(name, (cost * dollars,)) for name, cost in zip(columns, priced, strict=True)]
     return render(
         "trial.html.j2",
         title="ctxsteward try",
-        about=heading(trial),
+        about=about,
+        origin=f"{', '.join(paths)}; {utc_now()}; ctxsteward {version('ctxsteward')}",
         recommendation=trial.recommendation,
         columns=list(columns_of(trial)),
         legend=legend(trial),
         rows=lines(trial),
-        chart=chart,
+        chart_title=title,
+        chart=bars(title, rows, figure=figure),
         unseen_title=unseen_title(trial) if trial.chosen.unseen else "",
         unseen=[(_short(value), run) for value, run in trial.chosen.unseen],
         skipped=[(Path(skipped.path).name, skipped.why) for skipped in trial.skipped],

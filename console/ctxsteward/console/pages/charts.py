@@ -26,7 +26,7 @@ class Bar(NamedTuple):
     """One bar of a chart: its name, and the parts that are stacked in it."""
 
     name: str
-    parts: tuple[int, ...]
+    parts: tuple[float, ...]
 
 
 class Series(NamedTuple):
@@ -50,15 +50,16 @@ def drawing(said: str, width: int, height: int, shapes: Sequence[Shape], kind: s
     return Markup(render("drawing.svg.j2", said=said, width=width, height=height, shapes=shapes, kind=kind))
 
 
-def bars(title: str, rows: Sequence[Bar], parts: Sequence[str] = ()) -> Markup:
-    """Return horizontal bars, one below the other; `parts` are the names of the colours, if there are several."""
+def bars(title: str, rows: Sequence[Bar], parts: Sequence[str] = (), figure: str = "{:,}") -> Markup:
+    """Return horizontal bars, one below the other; `parts` are the names of the colours, if there are several, and
+    `figure` is the format of a bar's sum."""
     shown = rows[:MAX_ROWS]
     if not shown:
         return _nothing(title)
     top = 26 if len(parts) > 1 else 4
     most = max(sum(row.parts) for row in shown) or 1
-    alt_text = f"{title}: " + ", ".join(f"{row.name} {sum(row.parts):,}" for row in shown)
-    shapes = [*_key(parts), *(drawn for at, row in enumerate(shown) for drawn in _row(at, row, most, top))]
+    alt_text = f"{title}: " + ", ".join(f"{row.name} {figure.format(sum(row.parts))}" for row in shown)
+    shapes = [*_key(parts), *(drawn for at, row in enumerate(shown) for drawn in _row(at, row, most, top, figure))]
     return drawing(alt_text, WIDTH, top + len(shown) * (ROW + GAP) + 4, shapes)
 
 
@@ -82,15 +83,17 @@ def counted(counts: Mapping[str, int]) -> list[Bar]:
     return [Bar(name, (number,)) for name, number in sorted(counts.items(), key=lambda bar: (-bar[1], bar[0]))]
 
 
-def _row(at: int, row: Bar, most: int, top: int) -> Iterator[Shape]:
+def _row(at: int, row: Bar, most: float, top: int, figure: str) -> Iterator[Shape]:
     y, x = top + at * (ROW + GAP), float(LEFT)
     yield shape("label", "t", x=LEFT - 8, y=y + ROW - 7, text=row.name, anchor="end")
     for colour, part in enumerate(row.parts):
         width = (WIDTH - LEFT - RIGHT) * part / most
         if part:
-            yield shape("box", f"c{colour % COLOURS}", x=x, y=y, width=max(width, 1), height=ROW, said=f"{part:,}")
+            yield shape(
+                "box", f"c{colour % COLOURS}", x=x, y=y, width=max(width, 1), height=ROW, said=figure.format(part)
+            )
         x += width
-    yield shape("label", "s", x=x + 6, y=y + ROW - 7, text=f"{sum(row.parts):,}")
+    yield shape("label", "s", x=x + 6, y=y + ROW - 7, text=figure.format(sum(row.parts)))
 
 
 def _axes(nights: Sequence[str], top: float, percent: bool) -> Iterator[Shape]:
