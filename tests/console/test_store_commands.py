@@ -318,6 +318,7 @@ def test_reading_a_folder_without_a_store_writes_nothing_into_it(reader: str, tm
         "resolve 1 --session chat",
         "steward run",
         "steward status",
+        "serve --port 0",
         "view chat",
         "store gc",
     ],

@@ -142,7 +142,7 @@ def serve(
     listening = _listen(host, port)
     with ExitStack() as stack:
         stack.enter_context(listening)
-        opened = stack.enter_context(_demo_store(tenant) if demo else open_uri(store, None))
+        opened = stack.enter_context(_demo_store(tenant) if demo else open_uri(store, tenant))
         settings = ServiceSettings(
             store=opened,
             tenant=tenant,
