@@ -872,6 +872,10 @@ MISUSE = {
         lambda chat: chat.turn({"role": "assistant", "content": "Hello."}),
         "a turn begins with a user's message, not with one of role 'assistant'; pass the user's text",
     ),
+    "a misspelt option": Misuse(
+        lambda chat: chat.turn("Hello?", principle="ada"),  # type: ignore[call-arg]
+        "turn has no option 'principle'; did you mean principal?",
+    ),
     "an empty message": Misuse(
         lambda chat: chat.turn(" "),
         "the user's message is empty; pass what the user wrote",

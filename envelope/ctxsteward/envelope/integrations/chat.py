@@ -42,7 +42,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from ctxsteward.schemas import Finding, InputError, Message, ToolCallPart, UnknownModel
-from ctxsteward.schemas.arguments import check_argument, check_callable
+from ctxsteward.schemas.arguments import check_argument, check_callable, known_options
 from ctxsteward.schemas.errors import Conflict
 from ctxsteward.schemas.message import Wire
 from ctxsteward.schemas.summary import Loss
@@ -139,6 +139,7 @@ class Chat:
         self._open_turn: Turn | None = None
         self._lock = forking.lock()
 
+    @known_options()
     def turn(self, message: str | object, *, id: str | None = None, principal: str | None = None) -> Turn:
         """Return the turn that begins with this user message (a text, or a message in a provider's form).
 
