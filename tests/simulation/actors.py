@@ -257,7 +257,7 @@ def drain(run: Run, process: Process) -> None:
 def build(run: Run, process: Process) -> None:
     """Build an envelope, which may compact, and render it."""
     session = run.session(process, run.random.choice(SESSIONS))
-    envelope = builder().build(session)
+    envelope = builder(process.name).build(session)
     run.acknowledge(process)
     run.require(
         envelope.seal is not None and verify_seal(process.store.keys, envelope.seal, envelope), "a seal is not valid"
@@ -267,7 +267,8 @@ def build(run: Run, process: Process) -> None:
 
 
 @cache
-def builder() -> EnvelopeBuilder:
+def builder(process: str) -> EnvelopeBuilder:
+    """Each process has a builder of its own, as one with locks that another process cannot hold."""
     budgets = Budgets(system_tokens=2_000, meta_tokens=2_000, dynamic_tokens=200)
     return EnvelopeBuilder(tokenizer=CharTokenizer(), budgets=budgets, summarizer=FirstLine())
 

@@ -24,7 +24,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -367,8 +367,11 @@ class World:
         """A request or a transaction of a process begins: it may have died, or another one goes first."""
         if process.is_dead:
             raise Crashed(process.name)
-        if not self._busy and self.is_due("other process between"):  # it would wait for the locks of a transaction
-            self.between(process)
+        if self._busy:  # another process would wait for the locks of a transaction, or of this process
+            pass
+        elif self.is_due("other process between"):
+            with self.busy() if self.database is not None else nullcontext():
+                self.between(process)
         elif fault := self.is_due("killed process", "power cut"):
             self._die(process, cut=fault == "power cut")
         if process.is_dead:
