@@ -111,7 +111,8 @@ FOREIGN = r"""() => {
     if (tag === "link" && !own.has((one.href || "").split("/").pop())) found.push(`link ${one.href}`);
     if (tag === "meta" && one.httpEquiv && one.httpEquiv !== "Content-Security-Policy") found.push("meta refresh");
     const [site, kind] = (one.getAttribute("href") || "").split("#");
-    const isEntry = tag === "a" && site === "https://ctxsteward.github.io/ctxsteward/troubleshooting/" && /^\w+$/.test(kind);
+    const isPage = site === "https://ctxsteward.github.io/ctxsteward/troubleshooting/";
+    const isEntry = tag === "a" && isPage && /^\w+$/.test(kind);
     for (const { name, value } of one.attributes) {
       if (isEntry && name === "href") continue;  // what a finding means, in the documentation
       if (/^on|^style$|^srcdoc$|^formaction$|^hx-/i.test(name)) found.push(`${tag} ${name}`);
