@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import threading
@@ -549,12 +548,6 @@ def test_a_turn_may_be_opened_before_its_block(memory: Store) -> None:
         pass
     with pytest.raises(InputError, match="was opened before"):
         turn.open()
-
-
-def test_a_turn_that_was_never_opened_is_a_warning(memory: Store, caplog: pytest.LogCaptureFixture) -> None:
-    chat_of(memory).turn("Which hat?")
-    gc.collect()
-    assert "a turn of chat 's' was never opened: its message is not in the log" in caplog.text
 
 
 def test_an_id_that_was_used_for_another_text_is_a_finding_of_the_turn(memory: Store) -> None:

@@ -230,12 +230,6 @@ class Turn:
             raise
         return self
 
-    def __del__(self) -> None:
-        if self._state == "new":
-            _log.warning(
-                "a turn of chat %r was never opened: its message is not in the log; %s", self.chat.session.id, _OPEN_IT
-            )
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         was_open = self._state == "open"
         self._close()
