@@ -368,8 +368,8 @@ class World:
         if process.is_dead:
             raise Crashed(process.name)
         if self._busy:  # another process would wait for the locks of a transaction, or of this process
-            pass
-        elif self.is_due("other process between"):
+            return
+        if self.is_due("other process between"):
             with self.busy() if self.database is not None else nullcontext():
                 self.between(process)
         elif fault := self.is_due("killed process", "power cut"):

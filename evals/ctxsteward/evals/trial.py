@@ -327,24 +327,20 @@ def _examine(trial: BudgetTrial, builder: EnvelopeBuilder, session: Session, ask
 
 
 def _fault(trial: BudgetTrial, best_answers: float) -> str:
-    """Return why a smaller budget than the recommended one was not taken."""
+    """Return what a budget hides too much of; empty if it hides little."""
     if trial.hidden > HIDDEN:
         return f"hide {trial.hidden:.1%} of the used values"
     if trial.over > OVER:
         return f"are exceeded by {trial.over:.0%} of the calls"
     if trial.answered < best_answers - HIDDEN:
         return f"find {trial.answered:.0%} of the early statements, the best {best_answers:.0%}"
-    return f"do not cost {SAME:.0%} less"
+    return ""
 
 
 def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, model: str, is_tool_loop: bool) -> Recommendation:
     """Recommend a budget by the rules in the module's docstring."""
     best_answers = max(trial.answered for trial in trials)
-    good = [
-        trial
-        for trial in trials
-        if trial.hidden <= HIDDEN and trial.over <= OVER and trial.answered >= best_answers - HIDDEN
-    ]
+    good = [trial for trial in trials if not _fault(trial, best_answers)]
     if good:
         least = min(trial.bill.priced for trial in good)
         trial = max(
@@ -376,7 +372,8 @@ def recommended(trials: Sequence[BudgetTrial], whole: Bill, *, model: str, is_to
     smaller = [other for other in trials if other.dynamic_tokens and other.dynamic_tokens < chosen_tokens]
     if good and smaller:
         next_smaller = max(smaller, key=lambda other: other.dynamic_tokens or 0)
-        parts.append(f"{next_smaller.dynamic_tokens:,} tokens {_fault(next_smaller, best_answers)}")
+        why_not = _fault(next_smaller, best_answers) or f"do not cost {SAME:.0%} less"
+        parts.append(f"{next_smaller.dynamic_tokens:,} tokens {why_not}")
     budgets = _budgets_of(trial.dynamic_tokens, is_tool_loop)
     cap = f", arrival_cap_tokens={budgets.arrival_cap_tokens}" if budgets and is_tool_loop else ""
     code = f"Budgets(dynamic_tokens={trial.dynamic_tokens}{cap})" if budgets else f'EnvelopeBuilder("{model}")'

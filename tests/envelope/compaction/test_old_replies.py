@@ -29,10 +29,10 @@ def turns(count: int = TURNS) -> Iterator[tuple[Wire, Wire]]:
         yield user(f"Question {turn} about the harbour?"), reply(long_reply(turn))
 
 
-def played(builder: EnvelopeBuilder, store: Store | None = None) -> tuple[Session, list[Any]]:
+def played(builder: EnvelopeBuilder, store: Store | None = None, count: int = TURNS) -> tuple[Session, list[Any]]:
     """The session, and its envelopes at the user turns."""
     session, envelopes = (store or memory_store()).session("s", counter=CHARS), []
-    for asked, answered in turns():
+    for asked, answered in turns(count):
         session.append(asked)
         envelopes.append(builder.build(session))
         session.append(answered)
@@ -123,11 +123,8 @@ def test_a_policy_with_rules_of_its_own_for_what_stays_keeps_replies_whole() -> 
 
 
 def test_short_and_pinned_replies_stay_whole() -> None:
-    builder, session = char_builder(BUDGETS), memory_store().session("s", counter=CHARS)
-    for asked, answered in turns(20):
-        session.append(asked)
-        builder.build(session)
-        session.append(answered)
+    builder = char_builder(BUDGETS)
+    session, _ = played(builder, count=20)
     assert session.reports()
     session.append(user("A short one, please."))
     session.append(reply("Short."))
@@ -164,11 +161,7 @@ def test_a_reply_before_tool_calls_is_not_shortened_behind_the_mark() -> None:
 
 def test_a_reply_stays_whole_if_the_turn_behind_it_called_tools() -> None:
     """The results behind it would be written to the provider's cache again."""
-    builder, session = char_builder(BUDGETS), memory_store().session("s", counter=CHARS)
-    for asked, answered in turns(20):
-        session.append(asked)
-        builder.build(session)
-        session.append(answered)
+    session, _ = played(char_builder(BUDGETS), count=20)
     assert session.reports()
     before = session.state.ordinal
     session.extend([user("And now?"), call("c1"), result("c1", "done"), reply(long_reply(50)), user("Then?")])

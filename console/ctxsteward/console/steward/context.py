@@ -39,7 +39,7 @@ from ctxsteward.store.profiles.versions import ProfileVersions, profile_names
 from ctxsteward.store.strict_yaml import hint, message_clause
 
 from ..terminal.failures import STEWARD, missing, need
-from ..terminal.stores import JOURNAL_VARIABLE, open_stored, told_tenants
+from ..terminal.stores import JOURNAL_VARIABLE, open_stored, some_of, told_tenants
 
 if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do without
     from ctxsteward.steward import RecordReviews
@@ -47,7 +47,6 @@ if TYPE_CHECKING:  # the ledger needs the extra `steward`, and most verbs do wit
 
 ACTORS_VARIABLE, TOKEN_VARIABLE, SETTINGS_VARIABLE = "CTXSTEWARD_ACTORS", "CTXSTEWARD_TOKEN", "CTXSTEWARD_SETTINGS"
 ACTORS_FILE = "actors.yaml"
-MAX_NAMES_SHOWN = 5
 OPTIONS = {
     "night": "--night",
     "since": "--since",
@@ -203,8 +202,7 @@ def profile_of(store: Store, tenant: str, named: str | None) -> str:
             f"{store.uri}: tenant {tenant!r} has committed no profile; make the first version with `ctxsteward steward "
             f"run --profile FILE` or `ctxsteward backfill --snapshot --profile FILE`; {told_tenants(store)}"
         )
-    some = ", ".join(names[:MAX_NAMES_SHOWN])
-    some += f" and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
+    some = some_of(names)
     if named is None:
         if len(names) > 1:
             raise InputError(

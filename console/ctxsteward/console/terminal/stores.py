@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from ctxsteward.envelope import Session, Store, open_store
@@ -89,11 +90,15 @@ def tenants_of(store: Store) -> list[str]:
 def told_tenants(store: Store) -> str:
     """Return a clause that names the tenants of a store."""
     names = tenants_of(store)
+    if not names:
+        return "this store holds no tenant"
+    return f"this store holds {'tenant' if len(names) == 1 else 'tenants'} {some_of(names)}"
+
+
+def some_of(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
     more = f" and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
-    what = "tenant" if len(names) == 1 else "tenants"
-    return (
-        f"this store holds {what} {', '.join(names[:MAX_NAMES_SHOWN])}{more}" if names else "this store holds no tenant"
-    )
+    return f"{', '.join(names[:MAX_NAMES_SHOWN])}{more}"
 
 
 def stored_session(store: Store, id: str, tenant: str) -> Session:
@@ -101,8 +106,7 @@ def stored_session(store: Store, id: str, tenant: str) -> Session:
     forgotten = any(note.principal is None for note in store.journal.forgotten(tenant, id))
     if not forgotten and not store.exists(id, tenant=tenant):  # `at` raises for a forgotten one and says who erased it
         known = store.sessions(tenant=tenant)
-        some = ", ".join(known[:5]) + (f" and {len(known) - 5} more" if len(known) > 5 else "")
-        hint = f"it holds {some}" if known else f"it holds no sessions of tenant {tenant!r}"
+        hint = f"it holds {some_of(known)}" if known else f"it holds no sessions of tenant {tenant!r}"
         raise InputError(f"{store.uri}: no session {id!r}; {hint}")
     return store.at(tenant, id)
 

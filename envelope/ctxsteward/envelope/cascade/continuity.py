@@ -214,12 +214,13 @@ def handoff_of(
     plan = sanitized(kept.get(PLAN_NOTE, "")) or parts.get("current plan", "")
     steps = _items(plan)
     first = session.shown(state.task).message.text.strip()
-    others = (entry.message.text.strip() for entry in task_entries(session)[1:])
+    opening = task_entries(session)
+    others = (entry.message.text.strip() for entry in opening[1:])
     texts = [_goal(first), *filter(None, others)]
     task = goal_of(texts)
     entries = _newest(session)
     is_written = any(parts.get(name.lower()) for name in SECTIONS)
-    told = SessionLines((), (), ()) if is_written else lines_of(session, entries)
+    told = SessionLines((), (), ()) if is_written else lines_of(session, entries, opening)
     decisions = [item for item, _ in _items(parts.get("key decisions", ""))] or told.decided
     blocking = [*(item for item, _ in _items(parts.get("blockers", ""))), *told.blocking, *blockers]
     folder = Workspace() if workspace is None else workspace
@@ -248,7 +249,7 @@ def handoff_of(
         understanding=parts.get("current understanding", ""),
         last_action=parts.get("last action", "") if is_written else sanitized(last_action_of(entries)),
         continuation_prompt=f"Continue working on: {title}\nCurrent phase: {stage or '-'}\n"
-        f"Next step: {left[0] if left else sanitized(next_step_of(session, entries))}",
+        f"Next step: {left[0] if left else sanitized(next_step_of(session, entries, opening))}",
         lines=lines or told.material,
         origin=origin,
     )

@@ -50,9 +50,9 @@ def goal_of(texts: Sequence[str]) -> str:
     return "\n\n".join((*(_beginning(text, 600) for text in texts[:-1]), *texts[-1:]))
 
 
-def lines_of(session: Session, entries: Sequence[LogEntry]) -> SessionLines:
-    """Return lines of these messages; the task is not among them, because a handoff has it whole."""
-    task = {session.state.task, *(entry.ordinal for entry in task_entries(session))}
+def lines_of(session: Session, entries: Sequence[LogEntry], opening: Sequence[LogEntry]) -> SessionLines:
+    """Return lines of these messages; the task (`opening`) is not among them, because a handoff has it whole."""
+    task = {session.state.task, *(entry.ordinal for entry in opening)}
     said = [entry for entry in entries if entry.ordinal not in task]
     by_ordinal = {entry.ordinal: entry for entry in said}
     source = SummarizerInput(
@@ -96,7 +96,7 @@ def _requests(entries: Sequence[LogEntry]) -> Iterator[HandoffLine]:
 
 def _newest_step(entries: Sequence[LogEntry]) -> Iterator[HandoffLine]:
     """Yield what the assistant did last, and what tools returned if nobody has said anything since."""
-    last = next((entry for entry in reversed(entries) if entry.message.role == "assistant"), None)
+    last = _newest_of_assistant(entries)
     if last is not None and (told := last_action_of(entries)):
         yield HandoffLine(section="state", text=_excerpt(told, 600), refs=(last.ref,))
     for result in entries[-1].message.tool_results if entries else ():
@@ -104,9 +104,13 @@ def _newest_step(entries: Sequence[LogEntry]) -> Iterator[HandoffLine]:
             yield HandoffLine(section="state", text=_excerpt(result.text, 600), refs=(entries[-1].ref,))
 
 
+def _newest_of_assistant(entries: Sequence[LogEntry]) -> LogEntry | None:
+    return next((entry for entry in reversed(entries) if entry.message.role == "assistant"), None)
+
+
 def last_action_of(entries: Sequence[LogEntry]) -> str:
     """Return what the assistant said and called last; empty if it did nothing yet."""
-    last = next((entry for entry in reversed(entries) if entry.message.role == "assistant"), None)
+    last = _newest_of_assistant(entries)
     if last is None:
         return ""
     calls = (f"{call.name} {_beginning(call.arguments, 200)}" for call in last.message.tool_calls)
@@ -114,8 +118,8 @@ def last_action_of(entries: Sequence[LogEntry]) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def next_step_of(session: Session, entries: Sequence[LogEntry]) -> str:
-    """Return what the newest message waits for."""
+def next_step_of(session: Session, entries: Sequence[LogEntry], opening: Sequence[LogEntry]) -> str:
+    """Return what the newest message waits for; `opening` is the task."""
     if not entries:
         return "Complete the task"
     last, waiting = entries[-1], session.state.open_calls
@@ -125,7 +129,7 @@ def next_step_of(session: Session, entries: Sequence[LogEntry]) -> str:
         calls = [call for entry in entries for call in entry.message.tool_calls]
         names = {call.id: call.name for call in calls}
         tools = dict.fromkeys(names.get(result.call_id, "a tool") for result in last.message.tool_results)
-        task = {entry.ordinal for entry in task_entries(session)}
+        task = {entry.ordinal for entry in opening}
         newest = session.state.last_user
         asked = next((entry for entry in reversed(entries) if entry.ordinal == newest and newest not in task), None)
         aim = f" to answer {asked.ref}: {_beginning(asked.message.text, MAX_CHARS)}" if asked else ""

@@ -354,8 +354,8 @@ class Compactor:
         held, before = ([one_line(rule_bullet(rule)) for rule in of] for of in (rules, state.rules))
         if not self.keeps_rules:  # else they stand even if a newer statement seems to replace them
             left = [row for n, row in enumerate(standing) if n not in summary.superseded]
-            left += [one_line(Bullet(text=entry.message.text, citations=(entry.ref,))) for entry in gone]
-            held = [rule for rule in held if _says(left, rule)]
+            leaving = {entry.ref for entry in gone}
+            held = [rule for rule in held if rule.citations[0] in leaving or _says(left, rule)]
         superseded = {
             n for n, row in enumerate(standing) if row in before or (n in summary.superseded and row not in held)
         }
@@ -396,9 +396,9 @@ class Compactor:
         lost += [rows[index] for index in sorted(out) if index not in reserved]
         shown = [bullet for index, bullet in enumerate(rows) if index not in out]
         for rule in held:
-            cost = self.counter.text(bullet_line(rule))
             if _says(shown, rule):
                 continue
+            cost = self.counter.text(bullet_line(rule))
             if used + cost <= for_rules:
                 used += cost
                 shown.append(rule)

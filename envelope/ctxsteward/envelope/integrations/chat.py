@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from ..store import Store
 
 _log = logging.getLogger("ctxsteward.envelope.integrations")
-_ANOTHER = "give a new message another id"
 _REPLY = "#reply"
 """End of the id of a turn's reply."""
 _OPEN_IT = "write `with chat.turn(…) as turn:`"
@@ -419,25 +418,27 @@ class Turn:
         self._user = session.append(self._message)
         self._noticed += [finding for finding in session.findings[known:] if finding.ref == self._user.ref]
         if not self._user.is_new:
-            self._reply = self._answer_in_log(self._user)
+            self._reply, is_passed = self._answer_in_log(self._user)
+            if is_passed:
+                raise InputError(
+                    f"the message with id {self._message.id!r} is {self._user.ref}, and the log goes on behind it "
+                    "without a reply; give a new message another id"
+                )
         return self._reply is None
 
-    def _answer_in_log(self, user: LogEntry) -> Message | None:
-        """Return the reply to the user's message if the log has it; raise `InputError` if the log goes on without."""
+    def _answer_in_log(self, user: LogEntry) -> tuple[Message | None, bool]:
+        """Return the reply to the user's message if the log has it, and whether the log goes on without one."""
         session = self.chat.session
         kept = session.replica.by_id(self._reply_id)
         if kept is not None:
-            return kept.message
+            return kept.message, False
         reply = None
         for later in session.entries(user.ordinal + 1):
             if later.message.role == "assistant" and not later.message.tool_calls:
                 reply = reply if (later.event.id or "").endswith(_REPLY) else later.message
             elif later.message.role == "user" and not later.message.tool_results:
-                if reply is None:
-                    where = f"the message with id {self._message.id!r} is {user.ref}"
-                    raise InputError(f"{where}, and the log goes on behind it without a reply; {_ANOTHER}")
-                break
-        return reply
+                return reply, reply is None
+        return reply, False
 
     @property
     def _reply_id(self) -> str:
@@ -516,17 +517,10 @@ class Turn:
         session, user = self.chat.session, self._user
         assert user is not None
         gone = len(session) < user.ordinal or session.entry(user.ordinal).event.address != user.event.address
-        answered = not gone and self._message.id is not None and self._is_answered(user)
-        if gone or answered:
+        if gone or (self._message.id is not None and self._answer_in_log(user)[0] is not None):
             what = "was erased, or moved to another session" if gone else "was answered by another turn with its id"
             text = f"chat {session.id!r}: the message {user.ref} {what} meanwhile; this reply is not kept"
             raise Conflict(session.id, session.state.position, text)
-
-    def _is_answered(self, user: LogEntry) -> bool:
-        try:
-            return self._answer_in_log(user) is not None
-        except InputError:  # the log goes on without a reply
-            return False
 
     def _passed_on(self, chunks: Iterable[object], sent: Wire | None) -> Iterator[object]:
         seen: list[object] = []
