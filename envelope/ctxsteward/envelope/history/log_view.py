@@ -182,7 +182,12 @@ class SessionLogView:
         before = self.state, self.ancestry, self.noticed.findings
         self._upto = upto
         try:
-            self._load(upto, last)
+            try:
+                self._load(upto, last)
+            except Damaged:
+                if not self.is_replaced():
+                    raise
+                self._load(upto, last)  # what was missing was erased while it was read
         except BaseException as error:
             if not isinstance(error, Erased):
                 self.state, self.ancestry, self.noticed.findings = before
