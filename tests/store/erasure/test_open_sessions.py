@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -120,6 +121,39 @@ def test_an_erasure_in_the_midst_of_a_build_leaves_no_manifest_of_what_was_forgo
     assert fsck(store, tenant="acme", read_data=True).damage == ()
     left = [] if "session" in what else ["s-1"]
     assert [name for name in store.sessions(tenant="acme") if name == "s-1"] == left
+
+
+@pytest.mark.parametrize("what", [{"session": "s-1"}, {"principal": "ann"}], ids=["session", "principal"])
+@pytest.mark.parametrize("id", ["s-1", "fork"])
+def test_an_erasure_in_the_midst_of_an_opening_is_told_as_one(
+    tmp_path: Path, what: dict[str, str], id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes before the first question that an opening asks the journal, then before the second, and so on."""
+    for nth in range(100):
+        with open_store(f"file:{tmp_path / str(nth)}") as store, open_store(store.uri) as other:
+            session = store.session("s-1", tenant="acme", counter=CHARS)
+            say(session, "own", OWN, 0)
+            say(session, "ann", ANN, 0)
+            session.fork(id="fork")
+            questions = itertools.count()
+            for name in ("checkpoint", "forgotten", "generation", "length", "message", "read"):
+
+                def asked(*of: Any, real: Callable[..., object] = getattr(other.journal, name), **more: Any) -> object:
+                    if next(questions) == nth:
+                        in_another_store(store, what)
+                    return real(*of, **more)
+
+                monkeypatch.setattr(other.journal, name, asked)
+            opened = said(lambda: [entry.message.text for entry in other.session(id, tenant="acme").entries()])
+            if next(questions) <= nth:
+                assert ANN[0] in opened
+                break
+            if "session" in what:
+                assert opened.startswith("Erased")
+            else:
+                assert ANN[0] not in opened
+                assert OWN[0] in opened
+    assert nth > 5
 
 
 def test_what_another_process_has_forgotten_is_erased_here_at_the_next_reading(here: tuple[Store, Session]) -> None:
