@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,24 @@ def in_another_store(store: Store, what: dict[str, str]) -> None:
 def in_another_process(store: Store, what: dict[str, str]) -> None:
     arguments = [sys.executable, "-c", ELSEWHERE, store.uri, json.dumps(what | TOLD)]
     subprocess.run(arguments, check=True, timeout=120)
+
+
+def interrupted(store: Store, nth: int, do: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let something be done right before the nth question to this store's journal; return the questions so far."""
+    questions: list[str] = []
+
+    def interrupt(name: str, real: Callable[..., object]) -> Callable[..., object]:
+        def asked(*of: Any, **more: Any) -> object:
+            questions.append(name)
+            if len(questions) == nth + 1:
+                do()
+            return real(*of, **more)
+
+        return asked
+
+    for name in ("checkpoint", "forgotten", "generation", "length", "message", "read"):
+        monkeypatch.setattr(store.journal, name, interrupt(name, getattr(store.journal, name)))
+    return questions
 
 
 READINGS: dict[str, Callable[[Any, Session, Session], object]] = {
@@ -135,17 +153,9 @@ def test_an_erasure_in_the_midst_of_an_opening_is_told_as_one(
             say(session, "own", OWN, 0)
             say(session, "ann", ANN, 0)
             session.fork(id="fork")
-            questions = itertools.count()
-            for name in ("checkpoint", "forgotten", "generation", "length", "message", "read"):
-
-                def asked(*of: Any, real: Callable[..., object] = getattr(other.journal, name), **more: Any) -> object:
-                    if next(questions) == nth:
-                        in_another_store(store, what)
-                    return real(*of, **more)
-
-                monkeypatch.setattr(other.journal, name, asked)
+            questions = interrupted(other, nth, partial(in_another_store, store, what), monkeypatch)
             opened = said(lambda: [entry.message.text for entry in other.session(id, tenant="acme").entries()])
-            if next(questions) <= nth:
+            if len(questions) <= nth:
                 assert ANN[0] in opened
                 break
             if "session" in what:
