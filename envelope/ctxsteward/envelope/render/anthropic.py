@@ -5,7 +5,8 @@ All results of one group go back in one user message, results first. A person's 
 
 Cache marks (at most 4): the end of the head; the end of bullets and observations, or of the text before a reply that
 the next turn shortens (the next call begins with the same bytes up to there); where notes of the previous call began;
-where notes of this call begin. A thinking block gets no mark. Notes are text blocks at the end of the newest user
+where notes of this call begin, or where the recalled messages do if the next call will not repeat those. A thinking
+block gets no mark. Notes are text blocks at the end of the newest user
 message.
 """
 
@@ -49,10 +50,10 @@ def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
             system[-1] = {**system[-1], "cache_control": cache.mark}
         elif prompt.head.tools:
             request["tools"] = _tools(prompt, cache.mark)
-        lasting, _, previous = dynamic.repeated(NAME, wires_of)
-        ends = {len(opening) + end for end in (lasting, previous) if end} | ({len(messages)} if messages else set())
-        for end in ends:
-            messages[end - 1] = _marked(messages[end - 1], cache.mark)
+        lasting, closed, previous, end = dynamic.repeated(NAME, wires_of)
+        for number in {number for number in (lasting, previous, end or closed) if number}:
+            at = len(opening) + number - 1
+            messages[at] = _marked(messages[at], cache.mark)
     if dynamic.notes is not None:
         _add_notes(messages, dynamic.notes.text)
     messages += dynamic.strip.rendered(NAME, dynamic.after_from, dynamic.stop, wires_of)
