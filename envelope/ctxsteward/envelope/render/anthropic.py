@@ -1,7 +1,7 @@
 """Anthropic messages: ``{"system": [blocks], "messages": […], "tools": […]}``. Source: the published API reference.
 
-All results of one group go back in one user message, results first. A person's text is always a list of one text block
-(which the API treats like a string), so that a cache mark can be added without changing any other byte.
+All results of one group go back in one user message, results first. A person's text is always a list of one text block,
+and so is a reply that a cache mark ends: the API treats such a list like a string.
 
 Cache marks (at most 4): the end of the head; the end of bullets and observations, or of the text before a reply that
 the next turn shortens (the next call begins with the same bytes up to there); where notes of the previous call began;
@@ -82,7 +82,9 @@ def _add_notes(messages: list[Wire], text: str) -> None:
 
 def _marked(message: Wire, mark: Wire) -> Wire:
     content = message["content"]
-    if not isinstance(content, list) or not content or content[-1].get("type") not in _MARKABLE:
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not content or content[-1].get("type") not in _MARKABLE:
         return message
     if content[-1].get("cache_control"):
         return message
