@@ -6,8 +6,9 @@
 
 Answers come whole, or as server-sent events where the request says ``"stream": true``. `usage` counts four characters
 of the prompt (tools, system, messages) as a token; cached tokens are the longest beginning that it shares with one seen
-before, in whole blocks. For Anthropic it is the longest that a cache mark of one seen before ends. A `Fault` comes before the script is asked: ``status`` answers with a status (429 with
-Retry-After), ``cut`` breaks off in the middle of the answer, ``slow`` waits first, ``type`` answers with HTML.
+before, in whole blocks. For Anthropic it is the longest that a cache mark of one seen before ends. A `Fault` comes
+before the script is asked: ``status`` answers with a status (429 with Retry-After), ``cut`` breaks off in the middle of
+the answer, ``slow`` waits first, ``type`` answers with HTML.
 """
 
 from __future__ import annotations
