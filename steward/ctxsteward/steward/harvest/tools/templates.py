@@ -164,7 +164,7 @@ def is_repair(
     Its error must say that the call was malformed (`MALFORMED`), not that it was refused, because advice that gets past
     a refusal weakens a check. The advice must write a value in another format, add a required argument, or ask the
     user. A person decides about advice that removes something, gives another value, a figure or a switch, or calls
-    another tool. For a tool that changes nothing (`reading_tools`), a person decides only about calls of another tool.
+    another tool. For a tool that changes nothing (`reading_tools`), a person decides only about calls of tools that do.
 
     The error's text, which anybody may have written, is the only source of an added argument. So the operator must
     declare the argument (`tool_arguments`).
