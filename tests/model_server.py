@@ -6,8 +6,9 @@
 
 Answers come whole, or as server-sent events where the request says ``"stream": true``. `usage` counts four characters
 of the prompt (tools, system, messages) as a token; cached tokens are the longest beginning that it shares with one seen
-before, in whole blocks. A `Fault` comes before the script is asked: ``status`` answers with a status (429 with
-Retry-After), ``cut`` breaks off in the middle of the answer, ``slow`` waits first, ``type`` answers with HTML.
+before, in whole blocks. For Anthropic it is the longest that a cache mark of one seen before ends. A `Fault` comes
+before the script is asked: ``status`` answers with a status (429 with Retry-After), ``cut`` breaks off in the middle of
+the answer, ``slow`` waits first, ``type`` answers with HTML.
 """
 
 from __future__ import annotations
@@ -52,6 +53,30 @@ class SeenRequest:
         """What the model would read, in order."""
         parts = [self.body.get(key) for key in ("tools", "system", "instructions", "messages", "input")]
         return "\n".join(json.dumps(part, sort_keys=True) for part in parts if part)
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[str, bool], ...]:
+        """Each block of an Anthropic prompt in order, and whether a cache mark ends it."""
+        texts = [{"content": self.body.get("tools", [])}, {"content": self.body.get("system", [])}]
+        rows: list[tuple[str, bool]] = []
+        for message in (*texts, *self.body.get("messages", [])):
+            content = message["content"]
+            for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+                own = {key: value for key, value in block.items() if key != "cache_control"}
+                rows.append((json.dumps([message.get("role"), own], sort_keys=True), "cache_control" in block))
+        return tuple(rows)
+
+    def shared_chars(self, before: SeenRequest) -> int:
+        """Count the characters of the beginning that the provider's cache has from a request before."""
+        if self.kind != "anthropic":
+            return _common(self.prompt, before.prompt)
+        chars = marked = 0
+        for (own, _), (other, is_marked) in zip(self.blocks, before.blocks, strict=False):
+            if own != other:
+                break
+            chars += len(own)
+            marked = chars if is_marked else marked
+        return marked
 
     @property
     def prompt_tokens(self) -> int:
@@ -123,7 +148,7 @@ class ModelServer:
         body = json.loads(raw) if raw else {}
         with self._lock:
             request = SeenRequest(kind, path, headers, raw, body, 0, self.answered)
-            shared = max((_common(request.prompt, old.prompt) for old in self.requests if old.kind == kind), default=0)
+            shared = max((request.shared_chars(old) for old in self.requests if old.kind == kind), default=0)
             cached = shared // CHARS_PER_TOKEN // BLOCK_TOKENS * BLOCK_TOKENS
             request = SeenRequest(kind, path, headers, raw, body, cached, self.answered)
             self.requests.append(request)

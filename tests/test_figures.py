@@ -120,7 +120,7 @@ def test_the_presets_of_budgets_quote_the_tables() -> None:
     ]
     assert asked == [f"{shown['4,000']} %", chats("user")[0], chats("assistant")[0]]
     (agent,) = re.findall(
-        r"show (\S+) % of the used values instead of (\S+) %, for (\S+) of the .* instead of (\S+) \|", page
+        r"show (\S+) % of the used values, and (\S+) % without .* is (\S+) of the .*, and (\S+) without [^|]*\|", page
     )
     values, costs = prices("budget 4,000 tokens", "values, swe-agent, %"), prices("budget 4,000 tokens", "swe-agent")
     assert agent == tuple(column[row] for column in (values, costs) for row in ("ours, for tool loops", "ours"))

@@ -144,6 +144,13 @@ class Envelope:
 
         return plan_for(known_model(self.model), self.dynamic, f"{self.tenant}/{self.session}/{self.nonce}")
 
+    @property
+    def unwritten_tokens(self) -> int:
+        """Tokens at the end of the prompt that the model's provider is told not to write to its cache."""
+        if not self.cache_plan.is_explicit:
+            return 0
+        return round(self.dynamic.unrepeated_tokens * self.tokens / int(self.metrics["estimated_tokens"]))
+
     def render(self, provider: Provider, *, cache: bool | CachePlan = True) -> Wire:
         """Return the arguments for this provider's client, except the model: ``client.create(model=…, **these)``.
 

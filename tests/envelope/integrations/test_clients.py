@@ -780,7 +780,7 @@ PRINTED = {
         "in the log, word for word: Bicycle 7 has frame number FN-5173 and squeaks.",
     ],
     "wrap_anthropic": [
-        "30 calls, the last one 408 tokens, 144 of them cached",
+        "30 calls, the last one 408 tokens, 112 of them cached",
         "differences between what was built and what was sent: 0",
     ],
 }

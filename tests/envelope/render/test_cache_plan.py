@@ -85,6 +85,43 @@ def test_openai_is_told_where_prefixes_end_and_the_next_call_begins_with_one(pro
             TypeAdapter(block).validate_python(request[name][end]["content"][-1])
 
 
+def written(request: Wire) -> list[Wire]:
+    """Blocks of a chat's request that the provider writes to its cache or has there: up to the newest mark."""
+    rows = [
+        (
+            {"role": message["role"], "text": block.get("text")},
+            "cache_control" in block or "prompt_cache_breakpoint" in block,
+        )
+        for message in request["messages"]
+        for block in ([{"text": message["content"]}] if isinstance(message["content"], str) else message["content"])
+    ]
+    is_whole = "prompt_cache_key" in request and "prompt_cache_options" not in request
+    end = len(rows) if is_whole else max((at for at, (_, is_marked) in enumerate(rows, 1) if is_marked), default=0)
+    return [row for row, _ in rows[:end]]
+
+
+@pytest.mark.parametrize(("model", "provider"), [("claude-sonnet-5", "anthropic"), (CHARGED, "openai-chat")])
+def test_a_chat_writes_to_the_cache_only_what_the_next_call_reads(model: str, provider: Any) -> None:
+    session = open_store("memory:").session("s", system="You plan trips.")
+    builder = EnvelopeBuilder(model, budgets=Budgets(dynamic_tokens=1_500))
+    made: list[Envelope] = []
+    for turn in range(40):
+        asked = f" What did hotel number {turn // 2} cost?" if turn % 3 else " Thanks."
+        session.append({"role": "user", "content": f"Hotel {turn} in Kyoto costs {turn * 41} dollars.{asked}"})
+        made.append(builder.build(session))
+        session.append({"role": "assistant", "content": f"Hotel {turn} stands in the list now. " * 5})
+    assert sum(envelope.dynamic.context is not None for envelope in made) > 10
+    for before, after in itertools.pairwise(made):
+        kept, beginning = (written(envelope.render(provider)) for envelope in (before, after))
+        if not after.reports:
+            assert kept == beginning[: len(kept)]
+            assert before.unwritten_tokens == 0 or before.dynamic.context is not None
+    assert sum(envelope.unwritten_tokens for envelope in made) > 1_000, "recalled messages are not written"
+    for envelope in made:
+        if "prompt_cache_options" in (request := envelope.render(provider)):
+            TypeAdapter(PromptCacheOptions).validate_python(request["prompt_cache_options"])
+
+
 def test_models_that_write_for_nothing_get_neither_breakpoints_nor_a_key() -> None:
     for envelope in calls(open_store("memory:"), "gpt-4o"):
         assert envelope.render("openai-chat") == envelope.render("openai-chat", cache=False)

@@ -66,6 +66,8 @@ class ReplayStep(NamedTuple):
     full_tokens: int
     """Tokens of the same head and every message so far, whole."""
     full_prefix_tokens: int
+    unwritten_tokens: int = 0
+    """Tokens at the end of the prompt that are not written to the provider's cache."""
 
 
 def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcript) -> Iterator[ReplayStep]:
@@ -77,6 +79,8 @@ def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcr
         history_tokens += sum(entry.tokens(builder.counter) for entry in session.entries(counted + 1))
         counted = len(session)
         prefix = prefix_tokens(before, envelope, builder.counter.text)
+        if before is not None:
+            prefix = min(prefix, before.tokens - before.unwritten_tokens)
         full = envelope.tokens - envelope.section("dynamic").tokens + history_tokens
         tokens = {name: section.tokens for name, section in envelope.sections.items()}
         numbers = ReplayCall(
@@ -94,7 +98,7 @@ def replay_calls(builder: EnvelopeBuilder, session: Session, transcript: Transcr
             findings=envelope.findings,
             envelope=envelope.address,
         )
-        yield ReplayStep(numbers, envelope, full, full_before)
+        yield ReplayStep(numbers, envelope, full, full_before, envelope.unwritten_tokens)
         before, full_before = envelope, full
 
 
@@ -129,7 +133,7 @@ class ReplayTotals:
         self.calls += 1
         self.sent_tokens += call.prompt_tokens
         self.full_tokens += replayed.full_tokens
-        self.sent_priced += prices.of(call.prompt_tokens, call.prefix_tokens)
+        self.sent_priced += prices.of(call.prompt_tokens, call.prefix_tokens, replayed.unwritten_tokens)
         self.full_priced += prices.of(replayed.full_tokens, replayed.full_prefix_tokens)
         self.compactions += len(call.report_ids)
         self.over_budget_calls += call.overflow_tokens > 0

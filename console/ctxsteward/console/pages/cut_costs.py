@@ -116,7 +116,7 @@ def _cut_cost(
     uncut = list(_uncut(calls, bare, at, upto, removed))
     gains = [prices.of(*prompt) - prices.of(*shorter) for prompt, shorter in zip(uncut, bare[at:upto], strict=True)]
     recall = [
-        prices.of(each.prompt_tokens, each.prefix_tokens) - prices.of(*shorter)
+        prices.of(each.prompt_tokens, each.prefix_tokens, each.unwritten_tokens) - prices.of(*shorter)
         for each, shorter in zip(calls[at:upto], bare[at:upto], strict=True)
     ]
     carried = uncut[-1].prompt_tokens - bare[upto - 1].prompt_tokens

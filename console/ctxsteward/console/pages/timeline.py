@@ -112,8 +112,9 @@ def priced_call(call: PastCall, price: float | None = None) -> TimelineCall:
     prices = published or Prices()
     prompt = call.prompt_tokens
     read = min(call.prefix_tokens, prompt) if prices.served(call.prefix_tokens) else 0
-    written = prompt - read if prompt >= prices.block_tokens else 0
-    priced = prices.of(prompt, read)
+    marked = prompt - call.unwritten_tokens
+    written = max(0, marked - read) if marked >= prices.block_tokens else 0
+    priced = prices.of(prompt, read, call.unwritten_tokens)
     dollars = dollars_of(call.model, priced) if price is None else priced * price / 1e6
     return TimelineCall(
         call=call,

@@ -94,6 +94,8 @@ class PastCall(BaseModel):
     overflow_tokens: int = 0
     prefix_tokens: int = 0
     """Tokens of the beginning that is unchanged since the call before."""
+    unwritten_tokens: int = 0
+    """Tokens of the end that the provider is told not to write to its cache."""
     broke_in: str | None = None
     """Section in which the prefix broke: tools, system, static, meta or dynamic; None if it did not."""
     findings: int = 0
@@ -247,6 +249,7 @@ def _summary(
         threshold_tokens=head_tokens + int(dynamic.budget_tokens * builder.budgets.compact_at_fraction),
         overflow_tokens=sum(section.overflow_tokens for section in sections.values()),
         prefix_tokens=provider(broken.prefix_tokens),
+        unwritten_tokens=envelope.unwritten_tokens,
         broke_in=broken.broke_in,
         findings=len(envelope.findings),
         rules=sum(rule.lifted_by is None for rule in envelope.standing),

@@ -80,9 +80,8 @@ def built_request(
 
 def _with_context(body: Wire, handed: HandedRequest, rendered: Wire, ours: Sequence[Wire]) -> Wire:
     """Return the body with the built context in place of its own."""
-    made = {**body, **{key: value for key, value in rendered.items() if key != "tools"}}
-    if "prompt_cache_key" in body:  # the caller's own
-        made["prompt_cache_key"] = body["prompt_cache_key"]
+    own = {"tools", *(body.keys() & {"prompt_cache_key", "prompt_cache_options"})}
+    made = {**body, **{key: value for key, value in rendered.items() if key not in own}}
     if handed.prefill is not None:
         made["messages"] = [*made["messages"], handed.prefill]
     tools = rendered.get("tools", [])

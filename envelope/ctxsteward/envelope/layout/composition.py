@@ -36,7 +36,7 @@ from ..history.state import Day, State
 from ..history.tool_groups import LogEntry
 from ..tokens.budgets import DEFAULT_DYNAMIC_TOKENS, HEAD_SECTIONS, Budgets, Scale
 from ..tokens.tokenizer import Counter
-from .fragments import Fragment, FragmentCache, MessageStep, cached, context_key, excerpt, text_fragment
+from .fragments import Fragment, FragmentCache, MessageStep, ToolResults, cached, context_key, excerpt, text_fragment
 from .meta_section import ChooseRecords, MetaCut, by_value, lay_meta
 from .rows import FORM, LayoutForm, bullet_lines, bullet_text, continued, fenced, is_date, passage_lines, recalled_line
 
@@ -187,24 +187,43 @@ class DynamicLayout:
         order = f"{opening}{self.live_from}/{self.after_from}/{self.stop}".encode()
         return hashlib.sha256(self.strip.chain[self.stop] + derived + order).digest()
 
-    def repeated(self, provider: str, wires_of: Callable[[Fragment], Sequence[Wire]]) -> tuple[int, int, int]:
-        """Return three numbers of messages at the beginning that later calls repeat; call `messages` before.
+    def repeated(self, provider: str, wires_of: Callable[[Fragment], Sequence[Wire]]) -> tuple[int, int, int, int]:
+        """Return four numbers of messages at the beginning that later calls repeat; call `messages` before.
 
         The first number is repeated by all calls until the next compaction; the second by the next turn, up to the
-        recalled messages; the third by this turn's next call, up to the newest reply (0 if that reply is older than the
-        live turn). None of them includes a reply that the next turn shortens.
+        recalled messages; the third and the fourth by this turn's next call: up to the newest reply, and all before the
+        notes. Those two are 0 where no such call is expected (`ends_turn`), the third also if that reply is older than
+        the live turn. None of them includes a reply that the next turn shortens.
         """
         strip = self.strip
         offsets = strip.wires[provider][1]
         derived = sum(len(wires_of(fragment)) for fragment in self.derived)
         closed = offsets[self.live_from] + derived
         lasting = closed if self.begins_with_reply else offsets[self.task_upto] + derived
-        context = len(wires_of(self.context)) if self.context else 0
+        if self.ends_turn:
+            return lasting, closed, 0, 0
+        derived += len(wires_of(self.context)) if self.context else 0
+        end = derived + offsets[self.after_from]
         for index in range(self.after_from - 1, self.live_from, -1):
             steps = strip.fragments[index].steps
             if steps and isinstance(steps[0], MessageStep) and steps[0].entry.message.role == "assistant":
-                return lasting, closed, derived + context + offsets[index]
-        return lasting, closed, 0
+                return lasting, closed, derived + offsets[index], end
+        return lasting, closed, 0, end
+
+    @property
+    def unrepeated_tokens(self) -> int:
+        """Tokens at the end that no later call is expected to repeat."""
+        return self.tokens - self.prefix_tokens if self.ends_turn else self.notes_tokens
+
+    @property
+    def ends_turn(self) -> bool:
+        """Whether the reply to this call is expected to be the turn's last, behind recalled messages that then go.
+
+        It is where the window has a turn before the live one and no tool call.
+        """
+        window = self.strip.fragments[: self.after_from]
+        has_calls = any(isinstance(step, ToolResults) for fragment in window for step in fragment.steps)
+        return self.context is not None and self.live_from > self.task_upto and not has_calls
 
     def messages(self, provider: str, wires_of: Callable[[Fragment], Sequence[Wire]]) -> list[Wire]:
         """Return all messages in order, rendered by `wires_of`, as shallow copies."""

@@ -1,11 +1,12 @@
 """Anthropic messages: ``{"system": [blocks], "messages": […], "tools": […]}``. Source: the published API reference.
 
-All results of one group go back in one user message, results first. A person's text is always a list of one text block
-(which the API treats like a string), so that a cache mark can be added without changing any other byte.
+All results of one group go back in one user message, results first. A person's text is always a list of one text block,
+and so is a reply that a cache mark ends: the API treats such a list like a string.
 
 Cache marks (at most 4): the end of the head; the end of bullets and observations, or of the text before a reply that
 the next turn shortens (the next call begins with the same bytes up to there); where notes of the previous call began;
-where notes of this call begin. A thinking block gets no mark. Notes are text blocks at the end of the newest user
+where notes of this call begin, or where the recalled messages do if the next call will not repeat those. A thinking
+block gets no mark. Notes are text blocks at the end of the newest user
 message.
 """
 
@@ -49,10 +50,10 @@ def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
             system[-1] = {**system[-1], "cache_control": cache.mark}
         elif prompt.head.tools:
             request["tools"] = _tools(prompt, cache.mark)
-        lasting, _, previous = dynamic.repeated(NAME, wires_of)
-        ends = {len(opening) + end for end in (lasting, previous) if end} | ({len(messages)} if messages else set())
-        for end in ends:
-            messages[end - 1] = _marked(messages[end - 1], cache.mark)
+        lasting, closed, previous, end = dynamic.repeated(NAME, wires_of)
+        for number in {number for number in (lasting, previous, end or closed) if number}:
+            at = len(opening) + number - 1
+            messages[at] = _marked(messages[at], cache.mark)
     if dynamic.notes is not None:
         _add_notes(messages, dynamic.notes.text)
     messages += dynamic.strip.rendered(NAME, dynamic.after_from, dynamic.stop, wires_of)
@@ -81,7 +82,9 @@ def _add_notes(messages: list[Wire], text: str) -> None:
 
 def _marked(message: Wire, mark: Wire) -> Wire:
     content = message["content"]
-    if not isinstance(content, list) or not content or content[-1].get("type") not in _MARKABLE:
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    if not content or content[-1].get("type") not in _MARKABLE:
         return message
     if content[-1].get("cache_control"):
         return message

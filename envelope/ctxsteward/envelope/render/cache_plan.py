@@ -4,6 +4,9 @@ Anthropic caches what a mark ends, for five minutes or an hour. OpenAI caches th
 on it finds a shorter prefix again only where a breakpoint ends it, so a request without breakpoints is written anew
 whenever what was recalled changes. Gemini caches without being told.
 
+A write costs more than a plain token, so what no later call repeats is not marked: recalled messages and what follows
+them where the turn is expected to end with this reply, and notes (`DynamicLayout.repeated`).
+
 The longer lifetime is chosen where users come back after the shorter one has run out and before the longer one has: the
 median time between the user messages of the window, if they have times.
 
@@ -43,6 +46,9 @@ class CachePlan(NamedTuple):
     is_prewarm: bool = False
     """Whether the request only fills the cache and gets no reply: OpenAI's Responses, for models that have a key."""
 
+    is_explicit: bool = False
+    """Whether the provider writes only what a request's marks end, so that the rest costs no write."""
+
     @property
     def mark(self) -> Wire:
         """Anthropic's cache mark."""
@@ -61,8 +67,8 @@ def plan_for(info: ModelInfo | None, dynamic: DynamicLayout, secret: str) -> Cac
     prices, gap = info.prices, gap_seconds(dynamic)
     is_long = prices.long_write is not None and prices.lifetime_seconds < gap <= prices.long_lifetime_seconds
     if info.maker != "openai" or prices.write == 1.0:
-        return CachePlan(is_long=is_long)
-    return CachePlan(hashlib.sha256(secret.encode()).hexdigest()[:32], is_long)
+        return CachePlan(is_long=is_long, is_explicit=info.maker == "anthropic")
+    return CachePlan(hashlib.sha256(secret.encode()).hexdigest()[:32], is_long, is_explicit=True)
 
 
 def gap_seconds(dynamic: DynamicLayout) -> float:

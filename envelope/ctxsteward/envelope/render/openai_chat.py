@@ -14,7 +14,7 @@ from .cache_plan import CachePlan
 from .units import ProviderFormat, Unit, as_openai_tool, listed, message_units, one_reply, translated, wires_of_steps
 
 NAME = "openai-chat"
-MOST_BREAKPOINTS = 3
+MOST_BREAKPOINTS = 4
 
 
 def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
@@ -24,7 +24,7 @@ def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     messages += prompt.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
     if cache is not None and cache.key:
-        ends = (head, *(head + end for end in prompt.dynamic.repeated(NAME, wires_of)))
+        ends = (head, *(head + end for end in prompt.dynamic.repeated(NAME, wires_of) if end))
         request |= with_breakpoints("messages", messages, ends, cache, "text")
     if prompt.head.tools:
         request["tools"] = translated(prompt.head.tools, as_openai_tool)
@@ -34,16 +34,19 @@ def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
 def with_breakpoints(name: str, messages: Sequence[Wire], ends: Iterable[int], cache: CachePlan, kind: str) -> Wire:
     """Return the arguments `name` and the cache key; a breakpoint stands at or before the end of so many messages.
 
-    `kind` is the type of a text block that may have one. The newest `MOST_BREAKPOINTS` are set: the provider sets one
-    itself at the end of the request and writes four.
+    `kind` is the type of a text block that may have one. The provider sets one itself at the end of the request, and
+    writes four. Where no later call repeats that end, it is told not to: what it does not write costs less.
     """
-    marked = list(messages)
+    marked, ends = list(messages), sorted(ends)
     places = {next((n for n in range(end - 1, -1, -1) if _text_blocks(marked[n], kind)), None) for end in ends}
-    for place in sorted(place for place in places if place is not None)[-MOST_BREAKPOINTS:]:
+    is_explicit = ends[-1] < len(messages) and ends[-1] - 1 in places
+    most = MOST_BREAKPOINTS if is_explicit else MOST_BREAKPOINTS - 1
+    for place in sorted(place for place in places if place is not None)[-most:]:
         blocks = _text_blocks(marked[place], kind)
         blocks[-1] = {**blocks[-1], "prompt_cache_breakpoint": cache.breakpoint}
         marked[place] = {**marked[place], "content": blocks}
-    return {name: marked, "prompt_cache_key": cache.key}
+    request: Wire = {name: marked, "prompt_cache_key": cache.key}
+    return request | {"prompt_cache_options": {"mode": "explicit"}} if is_explicit else request
 
 
 def _text_blocks(message: Wire, kind: str) -> list[Wire]:

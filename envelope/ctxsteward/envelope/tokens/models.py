@@ -190,13 +190,13 @@ class Prices:
                 "expected 0 ≤ cached ≤ written ≤ 100"
             )
 
-    def of(self, prompt_tokens: int, prefix_tokens: int) -> float:
-        """The price of a prompt that begins with so much of the one before.
+    def of(self, prompt_tokens: int, prefix_tokens: int, unwritten_tokens: int = 0) -> float:
+        """The price of a prompt that begins with so much of the one before, and whose end is not written to the cache.
 
-        >>> Prices().of(3000, 2000), Prices().of(1000, 900)
-        (1450.0, 1000.0)
+        >>> Prices().of(3000, 2000), Prices().of(1000, 900), Prices().of(3000, 2000, 400)
+        (1450.0, 1000.0, 1350.0)
         """
-        return self.fresh(prompt_tokens) - self.saved(prefix_tokens)
+        return self.fresh(prompt_tokens - unwritten_tokens) + unwritten_tokens - self.saved(prefix_tokens)
 
     def fresh(self, tokens: int) -> float:
         """The price of a whole prompt of which nothing was cached.
