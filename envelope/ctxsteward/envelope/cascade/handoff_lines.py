@@ -2,7 +2,8 @@
 
 The default summarizer picks sentences of the originals, as it does at a compaction. Where a line stands depends on who
 said it: what users decided or demand, and what the assistant decided, *stands*; limits that the assistant named, and
-errors of the newest steps, *block*; all else is material. The next step follows from the newest message.
+errors of the newest steps, *block*; all else is material, that of users under *intent*. Words of a tool are material
+alone: a blocker names the tool and the message of its error. The next step follows from the newest message.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from ctxsteward.schemas import Bullet, Ref
 from ctxsteward.schemas.documents import HandoffLine
-from ctxsteward.schemas.summary import SECTION_OF_KIND, SourceMessage, SummarizerInput
+from ctxsteward.schemas.summary import HandoffSection, LossKind, SourceMessage, SummarizerInput
 
 from ..compaction.compactor import load_summarizer
 from ..history.session import Session
@@ -72,9 +73,24 @@ def lines_of(session: Session, entries: Sequence[LogEntry], opening: Sequence[Lo
         elif "tool" not in roles and bullet.kind in ("decision", "constraint", "preference"):
             decided.append(_told(bullet))
         elif not any(bullet.text in request for request in requests):
-            line = HandoffLine(section=SECTION_OF_KIND[bullet.kind], text=bullet.text[:600], refs=bullet.citations)
-            material.append(line)
+            section = "intent" if roles == {"user"} else _MATERIAL.get(bullet.kind, "technical")
+            material.append(HandoffLine(section=section, text=bullet.text[:600], refs=bullet.citations))
+    failed = {ref for line in material if line.section == "errors" for ref in line.refs}
+    blocking += _tool_errors([entry for entry in said if entry.ref in failed], said, session.state.ordinal)
     return SessionLines(tuple(decided), tuple(blocking), (*material, *_newest_step(said)))
+
+
+_MATERIAL: dict[LossKind, HandoffSection] = {"path": "files", "url": "files", "error": "errors"}
+"""Sections of what tools and the assistant said; all else is technical."""
+
+
+def _tool_errors(failed: Sequence[LogEntry], entries: Sequence[LogEntry], newest: int) -> Iterator[str]:
+    """Yield which tools reported an error in the newest steps, without a word of theirs."""
+    names = {call.id: call.name for entry in entries for call in entry.message.tool_calls}
+    for entry in failed:
+        tools = dict.fromkeys(names.get(result.call_id, "a tool") for result in entry.message.tool_results)
+        if tools and entry.ordinal > newest - NEWEST_STEPS:
+            yield f"{', '.join(tools)} reported an error {entry.ref}"
 
 
 def _blocks(bullet: Bullet, cited: Sequence[LogEntry], roles: set[str], newest: int) -> bool:
