@@ -61,7 +61,7 @@ def count(*lines: Line, records: tuple[MetaRecommendation, ...], observed: tuple
 def test_a_fix_fires_on_its_tool_and_argument_and_is_judged_by_the_answer(
     lines: tuple[Line, ...], hit: RecordUse
 ) -> None:
-    assert count(*lines, records=(fix(),)).hits == {"r-1": hit}
+    assert count(*lines, records=(fix(),)).uses == {"r-1": hit}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_an_error_is_anticipated_by_its_tool_code_and_argument_alone(trigger: st
 
 def test_a_record_that_was_not_shown_may_anticipate_but_has_no_row() -> None:
     found = tally(scene(FAILS), [WatchedRecord.of(fix())])
-    assert (found.events, found.anticipated, found.hits) == (1, 1, {})
+    assert (found.events, found.anticipated, found.uses) == (1, 1, {})
 
 
 def heard(kind: Any = "correction", slot: tuple[str, str] = ("user", "unit_system")) -> Observation:
@@ -129,7 +129,7 @@ def metric(**fields: Any) -> MetaRecommendation:
 def test_what_people_said_is_judged_by_words_or_not_at_all(
     lines: tuple[Line, ...], record: MetaRecommendation, observed: tuple[Observation, ...], hit: RecordUse
 ) -> None:
-    assert count(*lines, records=(record,), observed=observed).hits == {"p-1": hit}
+    assert count(*lines, records=(record,), observed=observed).uses == {"p-1": hit}
 
 
 WISHES: dict[str, tuple[str, str]] = {
@@ -257,14 +257,14 @@ def test_who_states_a_wish_anew_was_disobeyed_only_where_the_assistant_did_other
 ) -> None:
     lines = [tells(at, text, role=role) for at, (role, text) in enumerate(said, 1)]
     session = scene(*lines, shown=frozenset(("p-1",)))
-    hit = tally(session, [WatchedRecord.of(learned(wish))], harvest(session)).hits["p-1"]
+    hit = tally(session, [WatchedRecord.of(learned(wish))], harvest(session)).uses["p-1"]
     assert hit == RecordUse(shown=1, judged=1, fired=1)._replace(**{judged: 1})
 
 
 def test_a_record_is_known_by_every_id_that_it_was_shown_under() -> None:
     merged_since = replace(WatchedRecord.of(fix("r-9")), names=frozenset(("r-1", "r-9")))
     found = tally(scene(WORKS, shown=frozenset(("r-1",))), (), watched=[merged_since])
-    assert found.hits == {"r-9": RecordUse(shown=1, judged=1, fired=1, complied=1)}
+    assert found.uses == {"r-9": RecordUse(shown=1, judged=1, fired=1, complied=1)}
 
 
 def test_what_a_person_says_again_is_an_event_that_its_slot_anticipated() -> None:
@@ -277,7 +277,7 @@ def test_what_a_person_says_again_is_an_event_that_its_slot_anticipated() -> Non
 def test_a_chinese_value_is_found_in_running_text() -> None:
     record_ = metric(value="公制")
     found = count("用什么单位？", tells(2, "这里用公制单位。", role="assistant"), records=(record_,))
-    assert found.hits["p-1"].complied == 1
+    assert found.uses["p-1"].complied == 1
 
 
 def test_what_cannot_be_judged_was_shown_and_nothing_else() -> None:

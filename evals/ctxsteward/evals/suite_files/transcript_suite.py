@@ -306,7 +306,7 @@ class TextRedaction:
         if self._redact is None or not text:
             return text
         before = Counter(_REDACTED.findall(text))
-        clean = self._redact(text).text
+        clean = self._redact(text)
         self._draft.redacted.update(Counter(_REDACTED.findall(clean)) - before)
         return clean
 

@@ -1,20 +1,20 @@
 """Batches of transcripts: dealing, runners, and the record of a finished batch, which is not harvested twice.
 
-Due transcripts are dealt into batches by a hash of their names, so the same transcripts make the same batches in
-any order, and one more transcript changes one batch. A batch's address depends on its input (names, versions of
-their content, the harvesters' version), so that a night after a kill finds finished batches again. A finished batch
-is a chain of one link:
+A hash of their names deals due transcripts into batches, so that the order of the transcripts does not matter, and one
+more transcript changes one batch. A batch's address depends on its input (names, versions of their content, the
+harvesters' version), so that a night after a kill finds finished batches again. A finished batch is a chain of one
+link:
 
     steward/<tenant>/<profile>/batches/<batch address>/000000000001.json
     body: {"schema_version": 1, "artifacts": [address], "transcripts": n, "skipped": {reason: n},
            "quarantined": [[reason, address of a name]], "gone": [[address of a name, address of a session]],
-           "hits": {what: n}, "dated": {where its times are from: n},
+           "hits": {count of `usage.UseTally`: n}, "dated": {source of times: n},
            "uses": [[address of a reading, revision, {fate: [id of a record]}, [address of a subject], version | null,
-           {what: n}]]}
+           {count for the canary: n}]]}
 
 It holds only addresses and numbers, because the name of a transcript may reveal something about a person. A runner
-(`Run`: threads here, Prefect tasks in `flows`) gets the batches and yields a result for each, in order; a batch that
-raises is a `BatchFailure`, and its transcripts stay due.
+(`Run`: threads here, Prefect tasks in `flows`) yields the result of each batch, in order. If a batch raises, its result
+is a `BatchFailure`, and its transcripts stay due.
 
 Raises `Damaged`, `OutcomeUnknown`, `StoreUnavailable`. Source: the layered-envelope design (replay in batches).
 """
@@ -134,9 +134,7 @@ class BatchRecords:
 
     def voice(self, principal: str | None) -> str:
         """Return the address of the person with this name; empty if unknown."""
-        return (
-            address_of(self._key, self._tenant, "voice", skeleton(principal).encode()) if principal is not None else ""
-        )
+        return "" if principal is None else address_of(self._key, self._tenant, "voice", skeleton(principal).encode())
 
     def address(self, item: SourceItem) -> str:
         """Return the address that stands for an item's name."""
@@ -177,7 +175,7 @@ class BatchRecords:
         return (info.key.split("/")[-2] for info in self._store.objects.list(f"{folder}/"))
 
     def write(self, result: BatchResult) -> BatchResult:
-        """Store a result and return it, or the result of another worker that finished the batch first."""
+        """Store a result and return it, or return the result of a worker that finished the batch first."""
         body = {
             "schema_version": VERSION,
             "artifacts": list(result.artifacts),
@@ -194,8 +192,7 @@ class BatchRecords:
             link = self._chain(result.address).append(None, body, commit_id=result.address)
         except VersionTaken:
             return self.read(result.address)
-        stands = self._read(result.address, link)
-        return replace(stands, found=False, cpu_seconds=result.cpu_seconds)
+        return replace(self._read(result.address, link), found=False, cpu_seconds=result.cpu_seconds)
 
     def _chain(self, address: str) -> Chain:
         folder = steward_folder(self._tenant, self._profile, "batches", address)
@@ -220,11 +217,13 @@ class BatchRecords:
 
 
 def newest(uses: Iterable[SessionUse]) -> list[SessionUse]:
-    """Return the newest reading of each session (of equal ones, that with more records), in any order of input."""
-    found: dict[str, SessionUse] = {}
-    for use in sorted(uses, key=lambda use: (use.revision, sum(map(len, use.fates.values())), repr(use))):
-        found[use.reading] = use
-    return [found[reading] for reading in sorted(found)]
+    """Return the newest reading of each session, whatever the order of the input.
+
+    Of readings with one revision, the one with more records counts.
+    """
+    in_order = sorted(uses, key=lambda use: (use.revision, sum(map(len, use.fates.values())), repr(use)))
+    readings = {use.reading: use for use in in_order}  # the last one of a session stays
+    return [readings[reading] for reading in sorted(readings)]
 
 
 def _row(use: SessionUse) -> list[object]:
@@ -234,7 +233,9 @@ def _row(use: SessionUse) -> list[object]:
 
 
 def batched(items: Iterable[SourceItem], batch_transcripts: int) -> Iterator[tuple[SourceItem, ...]]:
-    """Deal items into sorted batches, on average of half to all of `batch_transcripts`, in any order of input.
+    """Deal items into sorted batches with half to all of `batch_transcripts` on average.
+
+    The number of batches is a power of two, so that it rarely changes. The hash of an item's name decides its batch.
 
     >>> [len(batch) for batch in batched([SourceItem("s", str(n), "") for n in range(1_000)], 500)]
     [502, 498]
@@ -243,28 +244,25 @@ def batched(items: Iterable[SourceItem], batch_transcripts: int) -> Iterator[tup
     count = 1
     while count * batch_transcripts < len(every):
         count *= 2
-    boxes: list[list[SourceItem]] = [[] for _ in range(count)]
+    batches: list[list[SourceItem]] = [[] for _ in range(count)]
     for item in every:
-        boxes[_lot(item) & (count - 1)].append(item)
-    return (tuple(box) for box in boxes if box)
-
-
-def _lot(item: SourceItem) -> int:
-    name = f"{item.source}\x00{item.name}".encode(errors="surrogatepass")
-    return int.from_bytes(hashlib.sha256(name).digest()[:8], "big")
+        name = f"{item.source}\x00{item.name}".encode(errors="surrogatepass")
+        number = int.from_bytes(hashlib.sha256(name).digest()[:8], "big")
+        batches[number & (count - 1)].append(item)
+    return (tuple(batch) for batch in batches if batch)
 
 
 Harvest = Callable[[Batch], BatchResult]
-"""Harvests one batch, stores artifacts and result, and returns the result; safe to repeat."""
+"""Harvest one batch, store artifacts and result, and return the result; safe to repeat."""
 
 Run = Callable[[Iterable[Batch]], Iterator[BatchResult | BatchFailure]]
-"""A runner: yields the result of each batch, in order. `in_threads` makes one."""
+"""A runner: yield the result of each batch, in order (`in_threads`)."""
 
 
 def in_threads(harvest: Harvest, workers: int) -> Run:
     """Run batches in a pool of threads."""
 
-    def ended(batch: Batch) -> BatchResult | BatchFailure:
+    def result_of(batch: Batch) -> BatchResult | BatchFailure:
         try:
             return harvest(batch)
         except Exception as error:
@@ -272,6 +270,6 @@ def in_threads(harvest: Harvest, workers: int) -> Run:
 
     def run(batches: Iterable[Batch]) -> Iterator[BatchResult | BatchFailure]:
         with ThreadPoolExecutor(workers, thread_name_prefix="ctxsteward batch") as pool:
-            yield from pool.map(ended, batches)
+            yield from pool.map(result_of, batches)
 
     return run

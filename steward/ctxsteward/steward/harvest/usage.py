@@ -5,22 +5,22 @@ so into a record's value in the slice), and the canary.
 
     anticipated / events    later events that an active record foresaw
     fired / shown           records shown whose trigger came up (*used*)
-    obeyed / judged         of those that fired and can be judged, those complied with
+    obeyed / judged         fired records that the assistant complied with, of those that can be judged
 
 An event is a tool error, or something a person says anew (`KindSpec.is_said_anew`). A tool fix foresees an error of the
 same tool, code and, where it names one, parameter; it fires on a call with that parameter and is judged by the answers.
 Another record foresees an observation of its slot, fires when words of its slot, trigger or value come up, and is
-judged by what the assistant says until a person speaks of the slot:
+judged by the assistant's words until a person speaks of the slot:
 
-    complied       the assistant said its value, or kept from it where the record asks to avoid it
-    contradicted   the assistant did otherwise, and a person had to repeat what the record says
+    complied       the assistant said the record's value, or did not say it where the record asks to avoid it
+    contradicted   the assistant disobeyed, and a person had to repeat the record's claim
     unjudged       words cannot tell
 
-A person who only repeats a wish was not disobeyed. *Did otherwise* means that the assistant said the value that the
-record asks to avoid; or that it did not say the record's value, and either it spoke of the topic, or the person
-corrects it or complains about repeating themselves ("as I said", 我说过). Tallies add up in any order.
+A person who only repeats a wish was not disobeyed. The assistant disobeyed if it said the value that the record asks to
+avoid; or if it did not say the record's value, and either it spoke of the topic, or the person corrects it or complains
+about repeating themselves ("as I said", 我说过). Tallies add up in any order.
 
-Pure. Source: the layered-envelope design (records shown, fired, obeyed).
+Source: the layered-envelope design (records shown, fired, obeyed).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from .tools.templates import FixTrigger, parse_trigger
 
 Judgement = Literal["complied", "contradicted", "unjudged"]
 
-_ABOUT = frozenset(("user", "agent", "assistant", "the", "for", "and", "when"))
+_COMMON_WORDS = frozenset(("user", "agent", "assistant", "the", "for", "and", "when"))
 _WORD = re.compile(r"[^\W\d_]{3,}|\d[\w.-]*|[\u3400-\u9fff]{1,}")
 _AGAIN = re.compile(
     r"\bagain\b|\bonce more\b|\bhow (?:many times|often)\b|\bi(?:'ve| have)? (?:already |just )?(?:said|told you|asked"
@@ -71,7 +71,7 @@ class WatchedRecord:
 
     @classmethod
     def of(cls, record: MetaRecommendation) -> WatchedRecord:
-        """The watched fields of a record."""
+        """Return the watched fields of a record."""
         return cls(
             id=record.id,
             kind=record.kind,
@@ -94,13 +94,13 @@ class WatchedRecord:
 
     def topic(self) -> frozenset[str]:
         """Return the words of the slot and the trigger."""
-        words = {*name_words(self.slot.attribute), *_words(self.trigger or ""), *_words(self.slot.attribute)}
-        words |= set(_words(self.slot.subject))
-        return frozenset(word for word in words if word not in _ABOUT and (len(word) > 2 or not word.isascii()))
+        texts = (self.slot.subject, self.slot.attribute, self.trigger or "")
+        words = name_words(self.slot.attribute).union(*map(_words, texts)) - _COMMON_WORDS
+        return frozenset(word for word in words if len(word) > 2 or not word.isascii())
 
     def words(self) -> frozenset[str]:
-        """The topic, and the words of its value."""
-        return self.topic() | frozenset(word for word in _words(str(self.value or "")) if word not in _ABOUT)
+        """Return the words of the topic and of the value."""
+        return self.topic() | (frozenset(_words(str(self.value or ""))) - _COMMON_WORDS)
 
     def is_of(self, observation: Observation) -> bool:
         """Whether an observation is about the record's slot, or is a correction in the record's words."""
@@ -116,21 +116,25 @@ class FoldedTalk:
     """The messages of a transcript, case-folded for searching."""
 
     def __init__(self, replayed: ReplayedTranscript) -> None:
-        self._said: dict[str, ReplayedUtterance] = {
-            said.ref: said for said in replayed.utterances if said.role in ("user", "assistant")
+        self._messages: dict[str, ReplayedUtterance] = {
+            utterance.ref: utterance for utterance in replayed.utterances if utterance.role in ("user", "assistant")
         }
 
     def text(self, ref: str) -> str:
         """Return the text of a message, or an empty text."""
-        return self._said[ref].text.casefold() if ref in self._said else ""
+        return self._messages[ref].text.casefold() if ref in self._messages else ""
 
     def assistant(self, after: int = 0, before: float = float("inf")) -> str:
         """Return the assistant's text between two messages."""
-        return _folded(one for one in self._said.values() if one.role == "assistant" and after < one.ordinal < before)
+        return _folded(
+            message
+            for message in self._messages.values()
+            if message.role == "assistant" and after < message.ordinal < before
+        )
 
     def is_about(self, words: Iterable[str]) -> bool:
         """Whether anybody said one of these words."""
-        whole = _folded(self._said.values())
+        whole = _folded(self._messages.values())
         return any(says(whole, word) for word in words)
 
 
@@ -144,13 +148,13 @@ def by_calls(trigger: FixTrigger, fired: Sequence[ToolStep]) -> Judgement:
 
 def by_words(record: WatchedRecord, spoken_of: Sequence[Observation], talk: FoldedTalk) -> Judgement:
     """Judge any other record; `spoken_of` are people's observations about its slot, in any order."""
-    stated = sorted(spoken_of, key=ordinal_of)
+    statements = sorted(spoken_of, key=ordinal_of)
     after = 0
-    for statement in stated:
-        if _did_otherwise(record, statement, talk, talk.assistant(after, ordinal_of(statement))):
+    for statement in statements:
+        if _is_disobeyed(record, statement, talk, talk.assistant(after, ordinal_of(statement))):
             return "contradicted"
         after = ordinal_of(statement)
-    own = talk.assistant(before=ordinal_of(stated[0])) if stated else talk.assistant()
+    own = talk.assistant(before=ordinal_of(statements[0])) if statements else talk.assistant()
     value = record.said_value
     if value is None or not own:
         return "unjudged"
@@ -159,8 +163,8 @@ def by_words(record: WatchedRecord, spoken_of: Sequence[Observation], talk: Fold
     return "complied" if says(own, value) else "unjudged"
 
 
-def _did_otherwise(record: WatchedRecord, repeated: Observation, talk: FoldedTalk, between: str) -> bool:
-    """Whether the assistant's text before an observation disobeyed the record."""
+def _is_disobeyed(record: WatchedRecord, repeated: Observation, talk: FoldedTalk, between: str) -> bool:
+    """Whether `between`, the assistant's text before a person's statement, disobeys the record."""
     if not between:
         return False
     if record.polarity != repeated.polarity and "negative" in (record.polarity, repeated.polarity):
@@ -199,12 +203,12 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold().replace("_", " "))
 
 
-def _folded(said: Iterable[ReplayedUtterance]) -> str:
-    return "\n".join(one.text for one in said).casefold()
+def _folded(messages: Iterable[ReplayedUtterance]) -> str:
+    return "\n".join(message.text for message in messages).casefold()
 
 
 class RecordUse(NamedTuple):
-    """Numbers of sessions by the use of a record."""
+    """Numbers of sessions in which a record was shown, fired and was obeyed."""
 
     shown: int = 0
     judged: int = 0
@@ -223,32 +227,32 @@ FATES: Mapping[str, RecordUse] = {
     "complied": RecordUse(shown=1, judged=1, fired=1, complied=1),
     "contradicted": RecordUse(shown=1, judged=1, fired=1, contradicted=1),
 }
-"""Fates of a record in one session, and their counts. untold: whether it fired cannot be judged. quiet: it did not
-fire. The others: it fired, and was judged so."""
-_FATES_OF: Mapping[RecordUse, str] = {hit: fate for fate, hit in FATES.items()}
+"""What became of a shown record in one session, with the counts. untold: whether it fired cannot be judged. quiet: it
+did not fire. The others: it fired, with this `Judgement`."""
+_FATE_OF: Mapping[RecordUse, str] = {use: fate for fate, use in FATES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseTally:
-    """Counts of sessions."""
+    """Uses of records and numbers of events, in one session or several."""
 
-    hits: Mapping[str, RecordUse] = field(default_factory=dict)
-    """Use of the records that were shown, by id."""
+    uses: Mapping[str, RecordUse] = field(default_factory=dict)
+    """Uses of the records that were shown, by id."""
     events: int = 0
     anticipated: int = 0
 
     @property
     def total(self) -> RecordUse:
-        """All records together."""
-        return sum_uses(self.hits.values())
+        """Sum over all records."""
+        return sum_uses(self.uses.values())
 
     @property
     def fates(self) -> Mapping[str, tuple[str, ...]]:
         """Ids of the records that one session was shown, by fate."""
-        found: dict[str, tuple[str, ...]] = {}
-        for id_, hit in sorted(self.hits.items()):
-            found[_FATES_OF[hit]] = (*found.get(_FATES_OF[hit], ()), id_)
-        return found
+        ids: dict[str, tuple[str, ...]] = {}
+        for id_, use in sorted(self.uses.items()):
+            ids[_FATE_OF[use]] = (*ids.get(_FATE_OF[use], ()), id_)
+        return ids
 
 
 def tally(
@@ -264,15 +268,15 @@ def tally(
         observed: observations of the session.
         watched: further records, in force or not, that the session may have been shown (`ReplayedTranscript.shown`).
     """
-    said = [one for one in observed if KINDS[one.kind].is_said_anew]
+    wishes = [observation for observation in observed if KINDS[observation.kind].is_said_anew]
     errors, calls, talk = episodes(replayed), steps(replayed), FoldedTalk(replayed)
     triggers = [record.tool_trigger for record in active]
     slots = {slot_of(record.slot) for record in active if KINDS[record.kind].is_said_anew}
     foreseen = sum(any(trigger is not None and foresees(trigger, error) for trigger in triggers) for error in errors)
-    foreseen += sum(slot_of(one.slot) in slots for one in said)
-    known = {record.id: record for record in (*active, *watched) if record.names & replayed.shown}
-    hits = {id_: _hit(record, calls, said, talk) for id_, record in sorted(known.items())}
-    return UseTally(hits=hits, events=len(errors) + len(said), anticipated=foreseen)
+    foreseen += sum(slot_of(wish.slot) in slots for wish in wishes)
+    shown = {record.id: record for record in (*active, *watched) if record.names & replayed.shown}
+    uses = {id_: _use(record, calls, wishes, talk) for id_, record in sorted(shown.items())}
+    return UseTally(uses=uses, events=len(errors) + len(wishes), anticipated=foreseen)
 
 
 def foresees(trigger: FixTrigger, error: ErrorEpisode) -> bool:
@@ -289,19 +293,21 @@ def fires(trigger: FixTrigger, call: ToolStep) -> bool:
     return trigger.tool == call.tool and (trigger.parameter is None or trigger.parameter in (call.arguments or {}))
 
 
-def sum_uses(hits: Iterable[RecordUse]) -> RecordUse:
+def sum_uses(uses: Iterable[RecordUse]) -> RecordUse:
     """Add up uses."""
-    return RecordUse(*map(sum, zip(RecordUse(), *hits, strict=True)))
+    return RecordUse(*map(sum, zip(RecordUse(), *uses, strict=True)))
 
 
-def _hit(record: WatchedRecord, calls: Sequence[ToolStep], said: Sequence[Observation], talk: FoldedTalk) -> RecordUse:
+def _use(
+    record: WatchedRecord, calls: Sequence[ToolStep], wishes: Sequence[Observation], talk: FoldedTalk
+) -> RecordUse:
     trigger = record.tool_trigger
     if trigger is not None:
         fired = [call for call in calls if fires(trigger, call)]
         return _judged(bool(fired), by_calls(trigger, fired))
     if not KINDS[record.kind].is_said_anew:
         return FATES["untold"]
-    spoken_of = [one for one in said if record.is_of(one)]
+    spoken_of = [wish for wish in wishes if record.is_of(wish)]
     words = record.words()
     if not words and not spoken_of:
         return FATES["untold"]

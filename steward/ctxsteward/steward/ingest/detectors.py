@@ -2,14 +2,14 @@
 
 detect-secrets finds secrets (keys and tokens of known services, passwords, private keys), a line at a time. Its scan of
 every line would cost many times as much as parsing, so this module runs only the plugins whose hint occurs among the
-distinct words. High entropy alone is no secret, because ordinary transcripts are full of commit hashes and ids. Cues
+distinct words. High entropy alone makes no secret, because ordinary transcripts are full of commit hashes and ids. Cues
 find secrets in prose ("my password is …", "密码是…"). Nothing is verified over the network.
 
 Personal data: datafog's pattern finds e-mail addresses, and phonenumbers checks that digits can be dialled. Digits
 alone are mostly order numbers, dates and hashes, so each number must also have a known form:
 
-    phone        ``+`` and a country; else the way people write one in the US or in China (brackets or separators,
-                 mobile numbers); bare digits only after a word such as "phone" or "电话"
+    phone        ``+`` and a country; or a form of the US or of China (brackets or separators, mobile numbers); bare
+                 digits only after a word such as "phone" or "电话"
     card         13-19 digits of a known issuer with a right check digit (ISO/IEC 7812)
     ssn          3-2-4 with dashes; bare digits only after a word for it
     national_id  18 digits with a possible date and a right check digit (GB 11643)
@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
+from functools import cache
 from importlib import import_module
 from typing import Literal, NamedTuple, Protocol
 
@@ -45,9 +46,9 @@ class SensitiveSpan(NamedTuple):
 
 
 Finder = Callable[[str], list[SensitiveSpan]]
-"""Finds the spans to remove, in any order; they may overlap."""
+"""Find the spans to remove, in any order; they may overlap."""
 FinderFor = Callable[[str], Finder | None]
-"""Makes a finder for some texts, joined with line breaks; None if they have no hints."""
+"""Make a finder for some texts, joined with line breaks; None if they have no hints."""
 
 
 class _Plugin(Protocol):
@@ -63,7 +64,7 @@ class _PluginRow(NamedTuple):
     name: str
     hints: tuple[str, ...]
     is_whole: bool = False
-    """Whether the whole match of its patterns is the secret, not a group in them."""
+    """Whether the secret is the whole match of its patterns, rather than a group in it."""
 
 
 _ROWS = (
@@ -117,11 +118,11 @@ _NEW_STYLE = re.compile(
 _NEW_STYLE_HINTS = ("sk-", "github_pat_", "hf_", "AIza", "xapp-")
 _KEY_HINTS = ("PRIVATE KEY", "PuTTY-User")
 _QUOTE = re.compile(r"['\"`]")
-"""The keyword plugin finds nothing on a line without a quote, and is slow about it."""
+"""The keyword plugin finds nothing on a line without a quote, but spends much time on it."""
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-[23]:")
 _KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: *[0-9a-f]*")
 _MAX_KEY_CHARS = 20_000
-_GOES_ON = re.compile(r"[0-9A-Za-z_\-+/=]*")
+_TOKEN_REST = re.compile(r"[0-9A-Za-z_\-+/=]*")
 """The rest of a token, such as a signature, that a plugin leaves out."""
 _KEYWORDS = (
     "passw",
@@ -151,6 +152,7 @@ _SAID = re.compile(
 )
 
 
+@cache
 def secret_finder() -> FinderFor:
     """Return a finder of secrets; raises `InputError` if detect-secrets is not installed."""
     try:
@@ -168,9 +170,9 @@ def secret_finder() -> FinderFor:
         wanted = [(row, plugin) for row, plugin in hinted if any(hint in words for hint in row.hints)]
         wanted_bare = bare if _LONG_WORD.search(long) else []
         keywords = [cue for cue in _KEYWORDS if all(part in lower for part in cue.split())]
-        is_new_style = any(hint in words for hint in _NEW_STYLE_HINTS)
-        holds_keys = any(hint in texts for hint in _KEY_HINTS)
-        if not (wanted or wanted_bare or keywords or is_new_style or holds_keys):
+        has_new_style = any(hint in words for hint in _NEW_STYLE_HINTS)
+        has_private_key = any(hint in texts for hint in _KEY_HINTS)
+        if not (wanted or wanted_bare or keywords or has_new_style or has_private_key):
             return None
 
         def find(text: str) -> list[SensitiveSpan]:
@@ -179,11 +181,11 @@ def secret_finder() -> FinderFor:
                 for hint in row.hints:
                     if hint in text:
                         spans += _by_plugin(text, hint, plugin, row.is_whole)
-            if is_new_style and any(hint in text for hint in _NEW_STYLE_HINTS):
+            if has_new_style and any(hint in text for hint in _NEW_STYLE_HINTS):
                 spans += (SensitiveSpan(match.start(), match.end(), "secret") for match in _NEW_STYLE.finditer(text))
             if wanted_bare:
                 spans += _long_words(text, wanted_bare)
-            if holds_keys and any(hint in text for hint in _KEY_HINTS):
+            if has_private_key and any(hint in text for hint in _KEY_HINTS):
                 spans += _private_keys(text)
             if keywords:
                 spans += _by_keyword(text, keywords, keyword)
@@ -221,12 +223,12 @@ def _by_keyword(text: str, keywords: Sequence[str], plugin: _Plugin) -> Iterator
                 for match in _SAID.finditer(line):
                     yield SensitiveSpan(start + match.start("value"), start + match.end("value"), "secret")
                 for secret in plugin.analyze_string(line) if _QUOTE.search(line) else ():
-                    if _is_kept(secret):
+                    if _is_plausible(secret):
                         yield from _placed(line, secret, start)
 
 
-def _is_kept(secret: str) -> bool:
-    """Whether a quoted value beside a key's name looks like a secret, not like a word or a placeholder."""
+def _is_plausible(secret: str) -> bool:
+    """Whether a quoted value beside a key's name looks like a secret, rather than a word or a placeholder."""
     return (
         6 <= len(secret) <= 200
         and "[redacted:" not in secret
@@ -239,7 +241,7 @@ def _placed(line: str, secret: str, offset: int) -> Iterator[SensitiveSpan]:
     """Yield the places of a secret in its line, except for a short one, which would also match other text."""
     at = line.find(secret) if len(secret) >= 4 and not secret.startswith("[redacted:") else -1
     while at >= 0:
-        rest = _GOES_ON.match(line, at + len(secret))
+        rest = _TOKEN_REST.match(line, at + len(secret))
         stop = rest.end() if rest else at + len(secret)
         yield SensitiveSpan(offset + at, offset + stop, "secret")
         at = line.find(secret, stop)
@@ -308,10 +310,11 @@ _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 _WINDOW_CHARS = 48
 
 
+@cache
 def personal_finder() -> FinderFor:
     """Return a finder of personal data; raises `InputError` if the libraries are not installed."""
     try:
-        import phonenumbers  # noqa: F401  # fails here rather than at the first number
+        import phonenumbers  # noqa: F401  # so that a missing package fails here, not at the first number
         from datafog.processing.text_processing.regex_annotator import RegexAnnotator
     except ImportError as error:
         raise InputError("redaction needs datafog and phonenumbers: pip install 'ctxsteward[steward]'") from error
@@ -396,9 +399,8 @@ def _can_be_dialled(written: str, region: str | None) -> bool:
     import phonenumbers
 
     try:
-        return phonenumbers.is_possible_number(number := phonenumbers.parse(written, region)) and (
-            phonenumbers.is_valid_number(number)
-        )
+        number = phonenumbers.parse(written, region)
+        return phonenumbers.is_possible_number(number) and phonenumbers.is_valid_number(number)
     except phonenumbers.NumberParseException:
         return False
 
@@ -412,7 +414,7 @@ def _is_card(digits: str) -> bool:
 
 
 def _is_resident_number(digits: str) -> bool:
-    """Whether these are the 18 digits of GB 11643: region, date of birth, sequence, check digit."""
+    """Whether digits have the 18 characters of GB 11643: region, date of birth, sequence, check digit."""
     if len(digits) != 18 or not digits[:17].isdecimal() or digits[0] not in "123456789":
         return False
     try:

@@ -24,7 +24,7 @@ MAX_SIDECAR_BYTES = 256 * 1024
 
 SkipReason = Literal["own_output", "other_profile", "between_people", "open", "deleted", "empty"]
 """own_output: the steward wrote it. other_profile: it belongs to another agent of the tenant. between_people: two
-people talk, not to an agent. open: it has not ended. deleted: its people withdrew it. empty: it has no messages."""
+people talk without an agent. open: it has not ended. deleted: its people withdrew it. empty: it has no messages."""
 Reason = Literal[
     "too_large",
     "unreadable",
@@ -89,7 +89,7 @@ def is_named_like_transcript(name: str) -> bool:
 
 
 def is_named_like_sidecar(name: str) -> bool:
-    """Whether this is the name of a sidecar; in any case, so that a misspelled one is reported."""
+    """Whether a name is that of a sidecar, in upper or lower case, so that a misspelled one is reported."""
     return name.lower().endswith(SIDECAR_SUFFIX)
 
 
@@ -129,7 +129,7 @@ def orphans(names: Collection[str]) -> frozenset[str]:
 
 
 def written_seconds(version: str) -> float | None:
-    """Return the last write to an item, its sidecar aside, from its version; None if the version has no time.
+    """Return the time of the last write to an item without its sidecar, or None if the version has no time.
 
     >>> written_seconds("10@2000000000+5@3000000000"), written_seconds("12@0.{}")
     (2.0, None)

@@ -67,7 +67,7 @@ class IngestSettings:
     @property
     def digest(self) -> str:
         """SHA-256 of the settings and of this module's version."""
-        # "auto" was a setting, and stays so that digests do.
+        # "auto" stands for a former setting, so that digests stay the same.
         parts: list[object] = [VERSION, "auto", repr(self.redactor), *sorted(self.internal_tools)]
         if self.confirming_tools:
             parts.append(sorted((name, sorted(fields)) for name, fields in self.confirming_tools.items()))
@@ -80,7 +80,7 @@ def load(
     """Read one item. Raises `StoreError` if the source does not answer; then the item stays due."""
     label = "store" if source.uri == "store" else name
     if label == name and is_named_like_sidecar(name):
-        # A misspelled name would otherwise lose what the sidecar says, such as `deleted`.
+        # Otherwise a misspelled name would lose the metadata of the sidecar, such as `deleted`.
         hint = f"name it as its transcript with `{SIDECAR_SUFFIX}` behind, such as chat.jsonl{SIDECAR_SUFFIX}"
         error = InvalidTranscript(name, "", "it is beside no transcript, or beside several of its stem", hint)
         return QuarantinedItem(source=label, name=name, reason="orphan_metadata", detail=_line(error, None))
@@ -96,14 +96,12 @@ def load(
 
 def ingest(loaded: LoadedItem, settings: IngestSettings) -> tuple[Outcome, ...]:
     """Read all transcripts of an item; a bad file, or a bad line of a JSONL file, is one `QuarantinedItem`."""
-    outcomes: list[Outcome] = []
     try:
-        outcomes.extend(_log(loaded, settings) if loaded.layout == "log" else _file(loaded, settings))
+        return tuple(_log(loaded, settings) if loaded.layout == "log" else _file(loaded, settings))
     except InputError as error:
         return (_quarantined(loaded, "invalid", error, settings),)
-    except _BadMetadata as refused:
-        return (_quarantined(loaded, "bad_metadata", refused.error, settings),)
-    return tuple(outcomes)
+    except _BadMetadata as refusal:
+        return (_quarantined(loaded, "bad_metadata", refusal.error, settings),)
 
 
 class _BadMetadata(Exception):
@@ -118,50 +116,52 @@ def _file(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
         if (skipped := _skipped(loaded, sidecar)) is not None:
             yield skipped
             return
-    for position, found in enumerate(transcripts_of(loaded.data, loaded.name)):
-        if isinstance(found, RefusedLine):
-            yield _quarantined(loaded, "invalid", found.error, settings, found.place)
+    for position, item in enumerate(transcripts_of(loaded.data, loaded.name)):
+        if isinstance(item, RefusedLine):
+            yield _quarantined(loaded, "invalid", item.error, settings, item.place)
         else:
-            yield _one(loaded, found, sidecar, settings)
+            yield _of_file(loaded, item, sidecar, settings)
         if sidecar is not None and sidecar.session is not None and position:
             hint = "one sidecar cannot name them all; leave `session` out"
             error = InvalidTranscript(loaded.sidecar_name, "session", "the file holds several", hint)
             raise _BadMetadata(error)
 
 
-def _one(loaded: LoadedItem, found: FileTranscript, sidecar: SessionMeta | None, settings: IngestSettings) -> Outcome:
-    """Read one transcript of a file, or quarantine it alone."""
+def _of_file(
+    loaded: LoadedItem, read: FileTranscript, sidecar: SessionMeta | None, settings: IngestSettings
+) -> Outcome:
+    """Replay one transcript of a file, or quarantine it alone."""
     meta = sidecar or UNKNOWN
     try:
-        if sidecar is None and found.inline is not None:
-            meta = _metadata(found.inline, loaded.name, found.place)
+        if sidecar is None and read.inline is not None:
+            meta = _metadata(read.inline, loaded.name, read.place)
         # Readers make ids that are unique in a folder; the folder's name makes them unique in the source.
         folder = PurePosixPath(loaded.name).parent.as_posix()
-        session = _short(found.transcript.session if folder == "." else f"{folder}/{found.transcript.session}")
+        session = _short(read.transcript.session if folder == "." else f"{folder}/{read.transcript.session}")
         skipped = _skipped(loaded, meta, session)
         if skipped is not None:
             return skipped
-        if found.transcript.format in PEOPLE_FORMATS:
+        if read.transcript.format in PEOPLE_FORMATS:
             return SkippedItem(source=loaded.source, name=loaded.name, reason="between_people", session=session)
         return _replayed(
             loaded,
-            said_in(found.transcript),
+            said_in(read.transcript),
             meta,
             settings,
             session=session,
-            format=found.transcript.format,
-            digest=_digest(settings, found.digest, loaded.sidecar or b""),
-            task=found.task,
-            reward=found.reward,
+            format=read.transcript.format,
+            digest=_digest(settings, read.digest, loaded.sidecar or b""),
+            task=read.task,
+            reward=read.reward,
         )
-    except _BadMetadata as refused:
-        return _quarantined(loaded, "bad_metadata", refused.error, settings, found.place)
+    except _BadMetadata as refusal:
+        return _quarantined(loaded, "bad_metadata", refusal.error, settings, read.place)
     except InputError as error:
-        return _quarantined(loaded, "invalid", error, settings, found.place)
+        return _quarantined(loaded, "invalid", error, settings, read.place)
 
 
 def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
-    """Read a session of the store, as `sources.StoreSource.read` wrote it."""
+    """Replay a session of the store, as `sources.StoreSource.read` wrote it."""
     document: dict[str, Any] = json.loads(loaded.data)
     meta = _metadata(document["meta"], f"session {loaded.name}")
     meta = meta.model_copy(
@@ -177,19 +177,19 @@ def _log(loaded: LoadedItem, settings: IngestSettings) -> Iterator[Outcome]:
     if skipped is not None:
         yield skipped
         return
-    said = (
+    messages = (
         said_by(ordinal, decode_wire(json.dumps(wire)))._replace(
             ts=ts, principal=principal, is_injected=origin is not None
         )
         for ordinal, wire, ts, principal, origin in document["entries"]
     )
     digest = _digest(settings, hashlib.sha256(loaded.data).hexdigest(), b"")
-    yield _replayed(loaded, said, meta, settings, session=loaded.name, format="store", digest=digest)
+    yield _replayed(loaded, messages, meta, settings, session=loaded.name, format="store", digest=digest)
 
 
 def _replayed(
     loaded: LoadedItem,
-    said: Iterator[TranscriptMessage],
+    messages: Iterator[TranscriptMessage],
     meta: SessionMeta,
     settings: IngestSettings,
     *,
@@ -200,7 +200,7 @@ def _replayed(
     reward: float | None = None,
 ) -> Outcome:
     result = replay(
-        said,
+        messages,
         meta,
         source=_short(loaded.source),
         session=session,
@@ -245,8 +245,8 @@ def _short(name: str) -> str:
     return f"{line[: MAX_NAME_CHARS - 33]}~{digest}"
 
 
-def _digest(settings: IngestSettings, found: str, sidecar: bytes) -> str:
-    parts = f"{settings.digest}\x00{found}\x00".encode() + sidecar
+def _digest(settings: IngestSettings, content: str, sidecar: bytes) -> str:
+    parts = f"{settings.digest}\x00{content}\x00".encode() + sidecar
     return hashlib.sha256(parts).hexdigest()
 
 
@@ -263,4 +263,4 @@ def _quarantined(
 
 def _line(error: Exception, redactor: Redactor | None) -> str:
     line = " ".join(str(error).split())[:MAX_DETAIL_CHARS]
-    return (redactor or Redactor())(line).text
+    return (redactor or Redactor())(line)

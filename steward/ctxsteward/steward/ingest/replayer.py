@@ -71,9 +71,9 @@ def said_in(transcript: Transcript) -> Iterator[TranscriptMessage]:
     """Yield the messages of a transcript, numbered as in a session: leading system messages take no ordinal."""
     may_show = transcript.format in formats_with("has_demonstrations")
     for ordinal, entry in enumerate(transcript.entries(), 1):
-        said = _plain(ordinal, entry.wire) or said_by(ordinal, take_wire(entry.wire)[1])
-        yield said._replace(
-            ts=entry.ts or _told(entry.wire),
+        message = _plain(ordinal, entry.wire) or said_by(ordinal, take_wire(entry.wire)[1])
+        yield message._replace(
+            ts=entry.ts or _time_of(entry.wire),
             principal=entry.principal,
             is_demo=may_show and entry.phase == "demo",
         )
@@ -84,7 +84,7 @@ _MILLISECONDS_FROM = 1e11
 """Numbers from here on (beyond the year 5000 in seconds) are milliseconds."""
 
 
-def _told(wire: Wire) -> str | None:
+def _time_of(wire: Wire) -> str | None:
     """Return the time in a chat message, or None if it is missing or unreadable."""
     for key in _TIME_KEYS:
         time = wire.get(key)
@@ -103,7 +103,7 @@ def _iso(seconds: float) -> str | None:
 
 
 def dated(
-    every: Iterable[TranscriptMessage], started: str | None, written_seconds: float | None
+    messages: Iterable[TranscriptMessage], started: str | None, written_seconds: float | None
 ) -> tuple[list[TranscriptMessage], Dated]:
     """Give each message the best known time; return the messages and the source of their times.
 
@@ -112,14 +112,14 @@ def dated(
     >>> [message.ts for message in messages], source
     (['2026-04-30', '2026-05-01'], 'messages')
     """
-    every = [said if instant(said.ts) != -inf else said._replace(ts=None) for said in every]
-    first = next((said.ts for said in every if said.ts), None)
+    messages = [message if instant(message.ts) != -inf else message._replace(ts=None) for message in messages]
+    first = next((message.ts for message in messages if message.ts), None)
     written = None if written_seconds is None else _iso(written_seconds)
     last = started or first or written
     with_times = []
-    for said in every:
-        last = said.ts or last
-        with_times.append(said if said.ts or last is None else said._replace(ts=last))
+    for message in messages:
+        last = message.ts or last
+        with_times.append(message if message.ts or last is None else message._replace(ts=last))
     source: Dated = "messages" if first else "started" if started else "file" if written else "undated"
     return with_times, source
 
@@ -156,24 +156,24 @@ def replay(
 
     `task` and `reward` are those of the file's run, `written_seconds` is the time of the file.
     """
-    every, times = dated(messages, meta.started, written_seconds)
+    messages, times = dated(messages, meta.started, written_seconds)
     session = meta.session or session
-    principal = meta.principal or next(filter(None, (said.principal for said in every)), None)
-    if principal is None:
-        principal = f"task-{task}" if task is not None else None
-    over = redact.over(_texts(every)) if redact else None
+    principal = meta.principal or next(filter(None, (message.principal for message in messages)), None)
+    if principal is None and task is not None:
+        principal = f"task-{task}"
+    over = redact.over(_texts(messages)) if redact else None
 
     def plain(text: str) -> str:
-        return over(text).text if over else text
+        return over(text) if over else text
 
     def plain_json(text: str) -> str:
-        return redacted_json(text, redact, over).text if redact and text else text
+        return redacted_json(text, redact, over) if redact and text else text
 
     internal = internal_tools | confirming_tools.keys()
     tools: dict[str, str] = {}
     """Names of the tools called so far, by call id; a reused id has the name of the later call."""
     utterances: list[ReplayedUtterance] = []
-    for said in every:
+    for said in messages:
         if said.is_demo:
             continue
         tools |= {call.id: call.name for call in said.calls}
@@ -209,7 +209,7 @@ def replay(
                     role=role,
                     text=plain(said.text),
                     trust=_trust(said, role),
-                    # the metadata name the user, and nobody else
+                    # metadata with a principal name the only user
                     principal=said.principal or principal if role == "user" and not meta.principal else principal,
                     ts=said.ts,
                     calls=calls,
@@ -224,7 +224,7 @@ def replay(
         digest=digest,
         utterances=tuple(utterances),
         project=meta.project,
-        started=meta.started or next((said.ts for said in every), None),
+        started=meta.started or next((said.ts for said in messages), None),
         dated=times,
         profile_version=meta.profile_version,
         shown=frozenset(meta.shown),
@@ -235,12 +235,12 @@ def replay(
     )
 
 
-def _texts(every: Iterable[TranscriptMessage]) -> Iterator[str]:
-    for said in every:
-        if not said.is_demo:
-            yield said.text
-            yield from (result.text for result in said.results)
-            yield from (call.arguments for call in said.calls)
+def _texts(messages: Iterable[TranscriptMessage]) -> Iterator[str]:
+    for message in messages:
+        if not message.is_demo:
+            yield message.text
+            yield from (result.text for result in message.results)
+            yield from (call.arguments for call in message.calls)
 
 
 def _trust(said: TranscriptMessage, role: Role) -> Trust:

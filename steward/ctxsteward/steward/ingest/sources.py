@@ -40,7 +40,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote, unquote_to_bytes
 
-from ctxsteward.envelope import Store
 from ctxsteward.schemas import Erased, InputError
 from ctxsteward.schemas.documents import Outcome
 from ctxsteward.schemas.errors import Damaged, InputTooLarge, InvalidTranscript, ObjectMissing, shown_uri
@@ -143,7 +142,7 @@ class StoreSource:
             heads.append(session.state.head)
         before = session.shown_records() if session.parent() is not None else frozenset[str]()
         shown = _profiles(self.profile, heads, before)
-        document = {**shown, "session": name, "meta": _told(entries, outcome), "entries": entries}
+        document = {**shown, "session": name, "meta": _meta(entries, outcome), "entries": entries}
         data = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         written = None if any(_is_time(ts) for _, _, ts, *_ in entries) else self._written_seconds(name)
         return LoadedItem(
@@ -187,7 +186,8 @@ def _profiles(wanted: str | None, heads: list[SessionHead], before: frozenset[st
     }
 
 
-def _told(entries: list[list[object]], outcome: Outcome | None) -> dict[str, Any]:
+def _meta(entries: list[list[object]], outcome: Outcome | None) -> dict[str, Any]:
+    """Return the session's metadata: its outcome, and the steward as origin of sessions that are not to be read."""
     fields: dict[str, Any] = {} if outcome is None else {"outcome": outcome.model_dump(exclude_none=True)}
     if entries and entries[0][4] in (OWN_ORIGIN, ENTRIES_ORIGIN):
         fields["origin"] = OWN_ORIGIN
@@ -222,9 +222,9 @@ class FolderSource:
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
         path = self._path(name)
         data = _bytes_of(path, name, cap_bytes)
-        found = sidecar_of(path.name, lambda beside: os.path.lexists(path.with_name(beside)))
-        sidecar_name = name.removesuffix(_named(path.name)) + _named(found) if found else ""
-        sidecar = _bytes_of(path.with_name(found), sidecar_name, MAX_SIDECAR_BYTES) if found else None
+        beside = sidecar_of(path.name, lambda other: os.path.lexists(path.with_name(other)))
+        sidecar_name = name.removesuffix(_named(path.name)) + _named(beside) if beside else ""
+        sidecar = _bytes_of(path.with_name(beside), sidecar_name, MAX_SIDECAR_BYTES) if beside else None
         return LoadedItem(
             source=name,
             name=name,
@@ -250,25 +250,27 @@ class FolderSource:
     def _below(self, inside: str) -> Iterator[SourceItem]:
         """Yield the items of one folder, sorted by name; `inside` is its path with a final slash."""
         try:
-            with os.scandir(self.path / inside) as entries:
-                found = sorted(entries, key=lambda entry: entry.name)
+            with os.scandir(self.path / inside) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
         except OSError as error:
             raise InputError(
                 f"source {shown_uri(self.uri)!r}: {inside!r:.80} cannot be listed: {error.strerror}"
             ) from error
-        found = [entry for entry in found if not entry.name.startswith(".")]
-        names = {entry.name for entry in found}
+        entries = [entry for entry in entries if not entry.name.startswith(".")]
+        names = {entry.name for entry in entries}
         strays = orphans(names)
-        for entry in found:
+        for entry in entries:
+            is_transcript = is_named_like_transcript(entry.name)
             if entry.name in strays:
-                yield self._item(inside + entry.name, entry.stat(follow_symlinks=False), names.__contains__)
+                is_listed = True
             elif entry.is_symlink():
-                is_wanted = os.path.isdir(entry.path) or is_named_like_transcript(entry.name)
-                if is_wanted and not self._stays_inside(Path(entry.path)):
-                    yield self._item(inside + entry.name, entry.stat(follow_symlinks=False), names.__contains__)
+                is_listed = (is_transcript or os.path.isdir(entry.path)) and not self._stays_inside(Path(entry.path))
             elif entry.is_dir():
+                is_listed = False
                 yield from self._below(f"{inside}{entry.name}/")
-            elif entry.is_file() and is_named_like_transcript(entry.name):
+            else:
+                is_listed = is_transcript and entry.is_file()
+            if is_listed:
                 yield self._item(inside + entry.name, entry.stat(follow_symlinks=False), names.__contains__)
 
     def _stays_inside(self, link: Path) -> bool:
@@ -291,6 +293,7 @@ class FolderSource:
 
 
 def _named(path: str) -> str:
+    """Return an item's name for a path: unprintable characters and ``%`` percent-encoded."""
     return "".join(char if char.isprintable() and char != "%" else quote(os.fsencode(char), safe="") for char in path)
 
 
@@ -299,8 +302,8 @@ def _bytes_of(path: Path, name: str, cap_bytes: int) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        found = "a link, which is not followed" if path.is_symlink() else f"cannot be read: {error.strerror}"
-        raise InvalidTranscript(name, "", found, "put the file itself there, readable") from error
+        reason = "a link, which is not followed" if path.is_symlink() else f"cannot be read: {error.strerror}"
+        raise InvalidTranscript(name, "", reason, "put the file itself there, readable") from error
     with os.fdopen(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -331,18 +334,18 @@ class ObjectSource:
         return f"{self.objects.uri.partition('?')[0].rstrip('/')}/{self.prefix}".rstrip("/")
 
     def items(self) -> Iterator[SourceItem]:
-        found: dict[str, ObjectInfo] = {}
+        infos: dict[str, ObjectInfo] = {}
         for info in self.objects.list(self.prefix):
             name = info.key.removeprefix(self.prefix)
             if not any(part.startswith(".") for part in name.split("/")) and name.lower().endswith(_SUFFIXES):
-                found[name] = info
-        strays = orphans(found)
-        for name, info in sorted(found.items()):
+                infos[name] = info
+        strays = orphans(infos)
+        for name, info in sorted(infos.items()):
             if name in strays:
                 yield listed(self.uri, name, _stamp(info))
             elif is_named_like_transcript(name):
-                beside = sidecar_of(name, found.__contains__)
-                yield listed(self.uri, name, _stamp(info), *([_stamp(found[beside])] if beside else ()))
+                beside = sidecar_of(name, infos.__contains__)
+                yield listed(self.uri, name, _stamp(info), *([_stamp(infos[beside])] if beside else ()))
 
     def read(self, name: str, version: str, *, cap_bytes: int) -> LoadedItem:
         sizes = sizes_of(version)

@@ -3,8 +3,8 @@
 `pipeline` reads files with it. A JSONL file with a transcript on each line is read line by line, and a bad line is
 refused alone; other files are read as a whole. A transcript has task and reward of a tau-bench run, and `SessionMeta`
 from a sidecar (``chat.jsonl.session.json`` or ``chat.session.json`` for ``chat.jsonl``) or else from the top-level key
-``ctxsteward``. Metadata alone decide whether a transcript is harvested, never its text. So an unknown key or a bad
-value is an error, because it might have meant that the transcript must not be used. Times are ISO 8601.
+``ctxsteward``. Only metadata decide whether a transcript is harvested, never its text. So an unknown key or a bad value
+is an error, because it might have meant that the transcript must not be used. Times are ISO 8601.
 
 >>> read_metadata(b'{"principal": "ada", "succeeded": true}', "chat.jsonl.session.json").principal
 'ada'
@@ -36,12 +36,12 @@ from ctxsteward.store.names import unseen
 
 INLINE_KEY = "ctxsteward"
 OWN = "steward"
-"""Value of `origin` in what the steward wrote itself."""
+"""`origin` of transcripts that the steward wrote itself."""
 MAX_SHOWN = 1_000
 MAX_FAILURES = 100
 
 
-def _seen(name: str) -> str:
+def _visible(name: str) -> str:
     if (char := unseen(name)) is not None:
         raise ValueError(f"{name!r:.60} holds {char}, which nobody can see")
     if name.isspace():
@@ -57,7 +57,7 @@ class SessionMeta(BaseModel):
     schema_version: Literal[1] = 1
     session: Name | None = None
     """Id of the session, instead of the one made from the file's name."""
-    principal: Annotated[Name, AfterValidator(_seen)] | None = None
+    principal: Annotated[Name, AfterValidator(_visible)] | None = None
     """User of the session."""
     project: Name | None = None
     status: Literal["open", "closed", "deleted"] = "closed"
@@ -141,11 +141,11 @@ def transcripts_of(data: bytes, name: str) -> Iterator[FileTranscript | RefusedL
     for position, line in enumerate(memory_input(data, name).lines()):
         place = f"line {line.number}"
         try:
-            found = list(_whole(line.data, name, place))
+            transcripts = list(_whole(line.data, name, place))
         except InputError as error:
             yield RefusedLine(place=place, error=error)
             continue
-        for item in found:
+        for item in transcripts:
             session = item.transcript.session
             session = f"{stem}-{position}" if session == stem else session
             session = f"{session}-{position}" if session in taken else session
@@ -166,21 +166,21 @@ def _is_transcript_line(line: InputLine, name: str) -> bool:
 
 def _whole(data: bytes, name: str, place: str) -> Iterator[FileTranscript]:
     digest = hashlib.sha256(data).hexdigest()
-    facts: list[Any] | None = None
+    values: list[Any] | None = None
     for index, transcript in enumerate(parse_transcripts(data, name, format="auto")):
-        if facts is None:
-            facts = _facts(data)
-        fact = facts[index] if index < len(facts) else None
-        found = FileTranscript(transcript=transcript, place=place, digest=f"{digest}[{index}]")
-        yield _with_facts(found, fact) if isinstance(fact, dict) else found
+        if values is None:  # not before the parser has accepted the bytes
+            values = _values(data)
+        value = values[index] if index < len(values) else None
+        item = FileTranscript(transcript=transcript, place=place, digest=f"{digest}[{index}]")
+        yield _with_run(item, value) if isinstance(value, dict) else item
 
 
-def _facts(data: bytes) -> list[Any]:
-    """Return the JSON values of a file's transcripts if they may have more than messages; else an empty list."""
+def _values(data: bytes) -> list[Any]:
+    """Return the JSON values of a file's transcripts, or an empty list if they have nothing but messages."""
     if not (b'"traj"' in data or f'"{INLINE_KEY}"'.encode() in data):
         return []
     try:
-        value = json.loads(data)  # the strict parser has accepted these bytes already
+        value = json.loads(data)
     except ValueError:  # the file has a message on each line
         return []
     if isinstance(value, list):
@@ -188,11 +188,12 @@ def _facts(data: bytes) -> list[Any]:
     return [value] if isinstance(value, dict) and "role" not in value else []
 
 
-def _with_facts(found: FileTranscript, value: dict[str, Any]) -> FileTranscript:
+def _with_run(item: FileTranscript, value: dict[str, Any]) -> FileTranscript:
+    """Add the metadata, the task and the reward in a transcript's JSON value."""
     inline = value.get(INLINE_KEY)
-    if found.transcript.format not in formats_with("has_reward"):
-        return replace(found, inline=inline)
+    if item.transcript.format not in formats_with("has_reward"):
+        return replace(item, inline=inline)
     task, reward = value.get("task_id"), value.get("reward")
     if isinstance(reward, bool) or not isinstance(reward, int | float):
         reward = None
-    return replace(found, inline=inline, task=str(task), reward=reward)
+    return replace(item, inline=inline, task=str(task), reward=reward)

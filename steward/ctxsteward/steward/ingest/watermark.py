@@ -35,7 +35,7 @@ MAX_MARKS = 50_000
 MARK_DIGITS = 32
 
 Mark = Callable[[str, str], str]
-"""Returns the mark of an item's name and version."""
+"""Return the mark of an item's name and version."""
 
 
 def marker(key: AddressKey, source: str) -> Mark:
@@ -52,7 +52,7 @@ Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class Watermark(BaseModel):
-    """How far a source has been read; a new watermark means not at all."""
+    """How far a source has been read; a new watermark stands for an unread source."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
@@ -60,7 +60,7 @@ class Watermark(BaseModel):
     high_seconds: Seconds | None = None
     """Time of the newest item seen, or None."""
     floor_seconds: Seconds | None = None
-    """Older items count as processed; None: no item does."""
+    """Items before this time count as processed; None before the first night."""
     marks: Mapping[str, Seconds] = Field(default_factory=dict)
     """Modification times of the processed items at or above the floor, by mark."""
 
@@ -94,17 +94,16 @@ def due(
     `since_seconds` replaces the floor; `until_seconds` leaves items that changed then or later to a later night; `full`
     takes processed items, too.
     """
-    floor_seconds = watermark.floor_seconds if since_seconds is None else since_seconds
-    found = [
-        item
-        for item in items
-        if (until_seconds is None or item.modified_seconds < until_seconds)
-        and (full or floor_seconds is None or item.modified_seconds >= floor_seconds)
-        and (full or mark(item.name, item.version) not in watermark.marks)
-    ]
-    if full and since_seconds is not None:
-        found = [item for item in found if item.modified_seconds >= since_seconds]
-    return tuple(sorted(found))
+    floor_seconds = watermark.floor_seconds if since_seconds is None and not full else since_seconds
+    return tuple(
+        sorted(
+            item
+            for item in items
+            if (until_seconds is None or item.modified_seconds < until_seconds)
+            and (floor_seconds is None or item.modified_seconds >= floor_seconds)
+            and (full or mark(item.name, item.version) not in watermark.marks)
+        )
+    )
 
 
 def advanced(
@@ -141,9 +140,9 @@ def advanced(
 
 def _bounded(floor_seconds: float, held_seconds: float, marks: Mapping[str, float]) -> tuple[float, dict[str, float]]:
     """Return the floor, and at most `MAX_MARKS` marks at or above it."""
-    kept = sorted(((seconds, mark) for mark, seconds in marks.items() if seconds >= floor_seconds), reverse=True)
-    if len(kept) > MAX_MARKS:
-        first_dropped_seconds = kept[MAX_MARKS][0]
+    newest = sorted(((seconds, mark) for mark, seconds in marks.items() if seconds >= floor_seconds), reverse=True)
+    if len(newest) > MAX_MARKS:
+        first_dropped_seconds = newest[MAX_MARKS][0]
         floor_seconds = min(max(floor_seconds, math.nextafter(first_dropped_seconds, math.inf)), held_seconds)
-        kept = [pair for pair in kept if pair[0] >= floor_seconds][-MAX_MARKS:]
-    return floor_seconds, {mark: seconds for seconds, mark in kept}
+        newest = [pair for pair in newest if pair[0] >= floor_seconds][-MAX_MARKS:]
+    return floor_seconds, {mark: seconds for seconds, mark in newest}

@@ -12,12 +12,12 @@ in any way, an interrupt included, ends all workers.
 Workers are started with `subprocess` and use `multiprocessing.connection`, so the caller may be a main thread, a thread
 of a flow's runner or a daemonic process, and threads are never forked. A worker runs this module's `serve` with a
 socket; when the connection ends, a thread ends the worker, so that it does not outlive its caller. The function is sent
-by name, so it must be importable (`functools.partial` of one is fine). Messages to a worker: ``(function,
+by name, so it (or the function of a `functools.partial`) must be importable. Messages to a worker: ``(function,
 memory_bytes)``, then ``(item, cpu_seconds)`` each. Messages from it: ``("ready", None)``, then ``("result", value)`` or
 ``("failed", (reason, detail))`` each. Exit codes: 0 if the connection ended, `OUT_OF_MEMORY` at the memory limit,
 `UNREADABLE` if a message cannot be unpickled; SIGXCPU at the CPU limit.
 
-Raises what the iterable of items raises, and `RuntimeError` if a worker cannot be started. Errors in a worker are
+Errors of the iterable of items pass through; `RuntimeError` if a worker cannot be started. Errors in a worker are
 results.
 """
 
@@ -63,7 +63,7 @@ class ItemLimits:
 
 
 class Isolation(Protocol[Given]):
-    """Runs one function on many items; implemented by `WorkerPool` and `InProcess`."""
+    """Run one function on many items (`WorkerPool`, `InProcess`)."""
 
     def run(self, items: Iterable[LoadedItem]) -> Iterator[tuple[LoadedItem, Given | QuarantinedItem]]:
         """Yield each item with its result, in any order."""
@@ -93,7 +93,7 @@ def quarantined(item: LoadedItem, reason: Reason, detail: str) -> QuarantinedIte
 
 
 def reason_of(error: Exception) -> tuple[Reason, str]:
-    """Say why an item failed: class and place of the error, and its words only if it is an error of this product."""
+    """Return why an item failed: class and place of the error, and its words only if it is an error of this product."""
     if isinstance(error, MemoryError):
         return "memory_limit", "it needs more memory than there is"
     frames = traceback.extract_tb(error.__traceback__)
@@ -217,11 +217,10 @@ class WorkerPool(Generic[Result]):
     def _fill(self, busy: dict[_Worker, LoadedItem], waiting: Iterator[LoadedItem], again: deque[LoadedItem]) -> None:
         """Give items to idle workers; an item that is tried again gets a new worker."""
         while len(busy) < self._count:
-            is_again = bool(again)
+            worker = None if again else next((each for each in self._workers if each not in busy), None)
             item = again.popleft() if again else next(waiting, None)
             if item is None:
                 return
-            worker = next((one for one in self._workers if one not in busy and not is_again), None)
             if worker is None:
                 worker = _Worker(self._function, self._limits)
                 self._workers.append(worker)
@@ -236,12 +235,12 @@ class WorkerPool(Generic[Result]):
         return [worker for worker in busy if worker.channel in ready or worker.deadline <= now]
 
     def _result(self, worker: _Worker, item: LoadedItem) -> Result | QuarantinedItem | None:
-        """Return a worker's result, and end a late or dead worker; None to try the item again."""
+        """Return a worker's result, or None to try the item again; end a late or dead worker."""
         if worker.channel.poll():
             try:
                 kind, value = worker.channel.recv()
             except (EOFError, OSError):  # the worker died, or stalls within a message
-                return self._ended(worker, item)
+                return self._death(worker, item)
             if kind == "result":
                 result: Result = value
                 return result
@@ -250,10 +249,10 @@ class WorkerPool(Generic[Result]):
         worker.kill()
         return quarantined(item, "time_limit", f"it took more than {self._limits.wall_seconds:g} s")
 
-    def _ended(self, worker: _Worker, item: LoadedItem) -> QuarantinedItem | None:
-        """Say why a worker died; None if it had earlier items, because they may have left it in a bad state."""
+    def _death(self, worker: _Worker, item: LoadedItem) -> QuarantinedItem | None:
+        """Return why a worker died, or None if it had earlier items, because these may have caused the death."""
         self._workers.remove(worker)
-        code = worker.ended()
+        code = worker.exit_code()
         if code == -signal.SIGXCPU:
             return quarantined(item, "cpu_limit", f"it took more than {self._limits.cpu_seconds:g} s of CPU")
         if worker.given > 1:
@@ -299,9 +298,9 @@ class _Worker:
                 raise TimeoutError
             self.channel.recv()
         except (EOFError, OSError) as error:
-            code = self.ended()
-            what = f"a worker ended with code {code} before it began"
-            raise RuntimeError(f"{what}; can its function be imported by name?") from error
+            raise RuntimeError(
+                f"a worker ended with code {self.exit_code()} before it began; can its function be imported by name?"
+            ) from error
 
     def give(self, item: LoadedItem, deadline: float) -> None:
         """Send an item; a failure to send shows when the result is received."""
@@ -310,8 +309,8 @@ class _Worker:
         with contextlib.suppress(OSError):
             self.channel.send((item, self._limits.cpu_seconds))
 
-    def ended(self) -> int:
-        """Return the exit code of a worker that has closed its connection."""
+    def exit_code(self) -> int:
+        """Wait for a worker that has closed its connection, and return its exit code."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(EXIT_SECONDS)
         return self.kill()

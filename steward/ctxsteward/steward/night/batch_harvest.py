@@ -170,7 +170,7 @@ def harvest_batch(
                     dated[outcome.dated] += 1
                     counted = outcome.tally
                     hits.update(counted.total._asdict(), events=counted.events, anticipated=counted.anticipated)
-                    if counted.hits or outcome.version is not None:
+                    if counted.uses or outcome.version is not None:
                         uses.append(
                             SessionUse(
                                 reading=records.reading(item, outcome.session),

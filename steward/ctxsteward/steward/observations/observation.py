@@ -13,15 +13,13 @@ Source: the state design (gates by kind and scope); the weights and half-lives a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from ctxsteward.schemas.profile import Modality, Polarity
 from ctxsteward.schemas.recommendation import RecommendationKind, Relation, Slot
-
-from .transcript import ReplayedTranscript
 
 Strength = Literal["strict", "broad", "recovered", "accepted", "failed"]
 """strict: a durable cue. broad: a weaker cue. recovered: a fix after an error in a run that succeeded. accepted: the
@@ -58,6 +56,10 @@ class MessageSpan(NamedTuple):
         start = len(text) - len(text.lstrip())
         return cls.within(ref, text, start, start + len(text[start : start + most_chars].split("\n", 1)[0].rstrip()))
 
+    def overlaps(self, other: MessageSpan) -> bool:
+        """Whether two spans of one message share a byte."""
+        return self.ref == other.ref and self.start < other.stop and other.start < self.stop
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
@@ -90,10 +92,6 @@ class Observation:
     sensitivity: Literal["none", "personal", "sensitive"] = "none"
     extractor: str = ""
     """Name and version, as ``preferences/1``."""
-
-
-Harvester = Callable[[ReplayedTranscript], Sequence[Observation]]
-"""Finds one kind of observations in a transcript; pure, and linear in its text."""
 
 
 Gate = Literal["support", "fix", "person", "seen"]

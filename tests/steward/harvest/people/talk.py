@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ctxsteward.schemas.summary import Trust
-from ctxsteward.steward.harvest.harvester import HEARD, STRUCTURAL
+from ctxsteward.steward.harvest.harvester import SENTENCE_HARVESTERS, TOOL_HARVESTERS
 from ctxsteward.steward.harvest.people.utterances import listen
 from ctxsteward.steward.observations.observation import Observation
 from ctxsteward.steward.observations.transcript import ReplayedCall, ReplayedTranscript, ReplayedUtterance, Role
@@ -55,7 +55,9 @@ def found(text: str | ReplayedTranscript, *names: str) -> Sequence[Observation]:
 
 def alone(name: str, replayed: ReplayedTranscript) -> Sequence[Observation]:
     """What one harvester makes of a transcript."""
-    return HEARD[name][1](listen(replayed)) if name in HEARD else STRUCTURAL[name][1](replayed)
+    if name in SENTENCE_HARVESTERS:
+        return SENTENCE_HARVESTERS[name][1](listen(replayed))
+    return TOOL_HARVESTERS[name][1](replayed)
 
 
 def strengths(text: str | ReplayedTranscript, *names: str) -> set[str]:

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from pydantic import TypeAdapter
 
 from ctxsteward.schemas.profile import RecordText
-from ctxsteward.steward.harvest.harvester import EXTRACTOR_VERSION, HEARD, STRUCTURAL, harvest
+from ctxsteward.steward.harvest.harvester import EXTRACTOR, SENTENCE_HARVESTERS, TOOL_HARVESTERS, harvest
 
 from ....examples import examples
 from .said import said_en, said_zh
@@ -74,9 +74,9 @@ def test_the_same_transcript_gives_the_same_observations() -> None:
 
 def test_every_harvester_runs_alone_and_is_named_in_the_version() -> None:
     replayed = talk("From now on, answer me, please.")
-    names = {*HEARD, *STRUCTURAL}
+    names = {*SENTENCE_HARVESTERS, *TOOL_HARVESTERS}
     assert {name for name in names if alone(name, replayed)} == {"preferences"}
-    assert {part.partition("/")[0] for part in EXTRACTOR_VERSION.split(",")} == names
+    assert {part.partition("/")[0] for part in EXTRACTOR.split(",")} == names | {"borrowed", "confirmed"}
 
 
 HOSTILE = [

@@ -11,16 +11,8 @@ from hypothesis import given, strategies as st
 
 from ctxsteward.steward.harvest.tools.error_codes import ERROR_CODES
 from ctxsteward.steward.harvest.tools.errors import tool_errors
-from ctxsteward.steward.harvest.tools.templates import (
-    SHAPES,
-    ArgumentFix,
-    FixTrigger,
-    TextShape,
-    is_repair,
-    parse_action,
-    reshaped,
-    sentence,
-)
+from ctxsteward.steward.harvest.tools.patterns import SHAPES, TextShape, reshaped
+from ctxsteward.steward.harvest.tools.templates import ArgumentFix, FixTrigger, is_repair, parse_action, sentence
 
 from .scenes import call, scene
 

@@ -1,1 +1,1 @@
-"""What people say in a transcript: wishes and corrections, as claims."""
+"""Observations from the sentences of people: wishes, corrections, failed evals, and sentences without a cue."""

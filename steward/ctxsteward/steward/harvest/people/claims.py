@@ -1,24 +1,23 @@
-"""Makes an observation of a sentence: whether it says anything lasting, what it is about, one line of text, its place.
+"""Make an observation of a sentence: judge whether it says anything lasting, find its topic, and cut it to one line.
 
 The harvesters of this folder call `doubt`, `topic_of`, `in_one_line` and `claim`.
 
-**Doubt.** `doubt` names the first reason why a sentence that holds a cue says nothing lasting (it asks, supposes,
-reports, denies, jokes or remembers), or None. Irony, indifference and the past are looked for in the whole sentence;
-supposition, report and denial in what stands before the cue, in its clause. A doubted sentence gives nothing that needs
-no company; a question, a document and the past leave room for something weak. `is_local` and `is_of_project` tell
-whether a wish is about the task at hand or the project rather than its speaker. Most wishes in task-oriented talk are
-about the task ("this one", a date, a booking's code), so doubt means the session.
+**Doubt.** `doubt` returns the first reason why a sentence with a cue says nothing lasting (it asks, supposes, reports,
+denies, jokes or remembers), or None. Irony, indifference and the past are searched in the whole sentence; supposition,
+report and denial only before the cue. A doubted sentence never makes a strict claim; a question or the past allows a
+broad one. `is_local` and `is_of_project` tell whether a wish is about the task at hand or about the project. Most
+wishes in task-oriented talk are about the task ("this one", a date, a booking's code).
 
 **Topic.** A wish has a slot, and value, polarity and modality where they are stated. Two wordings of one wish share a
-slot, and the opposite wish shares it with the other polarity. What names the slot:
+slot, and the opposite wish shares it with the other polarity. The slot comes from
 
 1. a word of the list `topics`: "aisle" is about the seat, "emojis" about emojis, 简短 about the length of answers.
-   An entry gives the attribute; the value in one spelling for all wordings and both languages (None: the topic itself
-   is wanted or not); and, for ambiguous words, others of which one must stand in the sentence as well;
-2. else the head noun of the wish.
+   An entry gives the attribute; the value, in one spelling for all wordings and both languages (None: the topic itself
+   is wanted or not); and, for an ambiguous word, further words, one of which the sentence must have as well;
+2. or else the head noun of the wish.
 
-**Line.** It is the speaker's own. A sentence too short to stand alone is quoted in a few words of ours, one too long is
-cut at clauses around the claim. The bytes of the place are the line's words, white space apart.
+**Line.** The line is in the speaker's own words. A short sentence is quoted in a frame of ours, a long one is cut at
+clauses around the claim. The bytes of the place are the line's words, except for white space.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ from ...observations.observation import Observation, Reach, Strength
 from .utterances import AnchorWords, CueMatch, Sentence
 
 _TOPIC_LISTS = lists("topics")
-ONE = frozenset(_TOPIC_LISTS.words("single"))
-"""Attributes of which two values cannot both hold."""
+SINGLE_VALUED = frozenset(_TOPIC_LISTS.words("single"))
+"""Attributes with one value at a time."""
 
 
 def _entries(language: str) -> Iterator[tuple[str, str | None, str]]:
@@ -49,11 +48,11 @@ def _entries(language: str) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _english() -> dict[str, tuple[str, str | None, frozenset[str]]]:
-    found: dict[str, tuple[str, str | None, frozenset[str]]] = {}
+    topics: dict[str, tuple[str, str | None, frozenset[str]]] = {}
     for attribute, value, line in _entries("english"):
         words, _, needs = line.partition("|")
-        found |= dict.fromkeys(words.split(), (attribute, value, frozenset(needs.split())))
-    return found
+        topics |= dict.fromkeys(words.split(), (attribute, value, frozenset(needs.split())))
+    return topics
 
 
 ENGLISH_TOPICS = _english()
@@ -64,8 +63,7 @@ CHINESE_TOPICS = {
 
 MAX_VALUE_CHARS = 60
 FORM = frozenset(_TOPIC_LISTS.words("form"))
-"""Attributes of how answers are written, whoever reads them: wishes that may hold for everybody. The language of an
-answer is its reader's own."""
+"""Attributes of the form of answers that may suit every reader; the language of an answer is not among them."""
 _BOUNDARY = _TOPIC_LISTS.pattern("boundary")
 _PHRASE_WORD = re.compile(r"[a-z0-9][a-z0-9'+#-]*")
 _SKIPPED = STOP | frozenset(_TOPIC_LISTS.words("skipped"))
@@ -79,12 +77,12 @@ _CHINESE = re.compile(r"[\u3400-\u9fff]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTopic:
-    """A slot without its speaker, and what is said of it."""
+    """A slot, and what a claim says of it."""
 
     attribute: str
     cardinality: Cardinality = "many"
     subject: str | None = None
-    """None: the speaker."""
+    """None for the speaker."""
     value: str | int | float | None = None
     unit: str | None = None
     polarity: Polarity | None = None
@@ -92,53 +90,47 @@ class ClaimTopic:
 
 
 def topic_of(match: CueMatch, sentence: Sentence) -> ClaimTopic:
-    """The topic of a wish."""
+    """Return the topic of a wish."""
     about = match.start_of("o") if "o" in match.found.re.groupindex else match.found.start()
     cue = sentence.low[match.found.start() : min(match.found.end(), about + 12)]
     polarity: Polarity = "negative" if _NEGATIVE.search(cue) else "positive"
     modality: Modality = "must_not" if _MUST_NOT.search(cue) else "must" if _MUST.search(cue) else "should"
-    return _of_object(sentence, about, match.found.end(), polarity, modality)
-
-
-def _of_object(sentence: Sentence, start: int, stop: int, polarity: Polarity, modality: Modality) -> ClaimTopic:
-    region = sentence.low[start:stop]
-    known = _known(region, sentence) or (_known(sentence.low, sentence) if modality != "should" else None)
-    value: str | int | float | None
-    if known is not None:
-        attribute, value = known
-        unit = None
-    else:
-        attribute, value = _headed(region, sentence)
-        unit = None
-    amount = _amount(sentence.text[start:stop]) if known is None or value is None else None
-    if amount is not None:
-        value, unit = amount
-    cardinality: Cardinality = "one" if attribute in ONE else "many"
+    region = sentence.low[about : match.found.end()]
+    listed = _listed_topic(region, sentence) or (
+        _listed_topic(sentence.low, sentence) if modality != "should" else None
+    )
+    attribute, words = listed or _head_noun(region, sentence)
+    value: str | int | float | None = words
+    unit = None
+    if listed is None or words is None:
+        amount = _amount(sentence.text[about : match.found.end()])
+        if amount is not None:
+            value, unit = amount
     return ClaimTopic(
-        attribute=attribute, cardinality=cardinality, value=value, unit=unit, polarity=polarity, modality=modality
+        attribute=attribute,
+        cardinality="one" if attribute in SINGLE_VALUED else "many",
+        value=value,
+        unit=unit,
+        polarity=polarity,
+        modality=modality,
     )
 
 
-def _known(region: str, sentence: Sentence) -> tuple[str, str | None] | None:
-    """The first topic word of the region; of several at one place the longest."""
+def _listed_topic(region: str, sentence: Sentence) -> tuple[str, str | None] | None:
+    """Return attribute and value of the first topic word in a region; of Chinese phrases at one place, the longest."""
     for word in _PHRASE_WORD.findall(region):
-        if (found := ENGLISH_TOPICS.get(word)) is not None:
-            attribute, value, needs = found
+        if word in ENGLISH_TOPICS:
+            attribute, value, needs = ENGLISH_TOPICS[word]
             if not needs or needs & sentence.words:
                 return attribute, value
-    if sentence.has_chinese:
-        best: tuple[int, int, str, str | None] | None = None
-        for phrase, (attribute, value) in CHINESE_TOPICS.items():
-            at = region.find(phrase)
-            if at >= 0 and (best is None or (at, -len(phrase)) < best[:2]):
-                best = (at, -len(phrase), attribute, value)
-        if best is not None:
-            return best[2], best[3]
-    return None
+    if not sentence.has_chinese:
+        return None
+    phrases = [phrase for phrase in CHINESE_TOPICS if phrase in region]
+    return CHINESE_TOPICS[min(phrases, key=lambda phrase: (region.find(phrase), -len(phrase)))] if phrases else None
 
 
-def _headed(region: str, sentence: Sentence) -> tuple[str, str | None]:
-    """``likes:HEAD`` and the words before the head."""
+def _head_noun(region: str, sentence: Sentence) -> tuple[str, str | None]:
+    """Return ``likes:HEAD``, and the words before the head."""
     boundary = _BOUNDARY.search(region, 1)
     phrase = region[: boundary.start()] if boundary else region
     words = [word for word in _PHRASE_WORD.findall(phrase) if word not in _SKIPPED]
@@ -151,7 +143,7 @@ def _headed(region: str, sentence: Sentence) -> tuple[str, str | None]:
     return "likes", None
 
 
-_TALK = frozenset(word for _, _, needs in ENGLISH_TOPICS.values() for word in needs)
+_ANSWER_WORDS = frozenset(word for _, _, needs in ENGLISH_TOPICS.values() for word in needs)
 _MANNER = frozenset(lists("claims").words("manner"))
 """Words of wishing and asking."""
 
@@ -165,42 +157,42 @@ def speaks_of_answers(text: str) -> bool:
     words = frozenset(_PHRASE_WORD.findall(text.lower()))
     english = {ENGLISH_TOPICS[word][0] for word in words & ENGLISH_TOPICS.keys()}
     chinese = {attribute for phrase, (attribute, _) in CHINESE_TOPICS.items() if phrase in text}
-    return not FORM.isdisjoint(english | chinese) or not _TALK.isdisjoint(words)
+    return not FORM.isdisjoint(english | chinese) or not _ANSWER_WORDS.isdisjoint(words)
 
 
 def is_form_alone(attribute: str, text: str, *, has_amount: bool) -> bool:
-    """Whether a wish says how answers are to be written and nothing besides, for every reader.
+    """Whether a wish is only about the form of answers, for every reader, and claims nothing of the world.
 
-    Then each word is about answers, about wishing, or a topic's: what claims something of the world has other words. A
-    figure is the one that it wants. Of Chinese, which is not cut into words, it is one clause without a figure.
+    Each English word must be about answers, about wishing, or a topic. A figure is allowed only as the wanted amount
+    (`has_amount`). Chinese has no blanks between words: a Chinese wish must be one clause.
     """
     if attribute not in FORM or len(typed_values(text)) > has_amount:
         return False
     if _CHINESE.search(text):
         return len(list(clause_spans(text.rstrip("。！!.")))) == 1
-    about = ENGLISH_TOPICS.keys() | _TALK | _MANNER | _SKIPPED
+    about = ENGLISH_TOPICS.keys() | _ANSWER_WORDS | _MANNER | _SKIPPED
     return all(word in about for word in _PHRASE_WORD.findall(text.lower()) if not word.isdigit())
 
 
 def value_of(text: str) -> str:
-    """A stated value in the form in which two compare: no quotes, no end mark, one blank between words."""
+    """Return a stated value for comparisons: no quotes, no end mark, one blank between words."""
     return " ".join(text.strip(" \t\"'“”‘’「」.,!?。，！？；;").split())[:MAX_VALUE_CHARS] or text[:MAX_VALUE_CHARS]
 
 
 def _amount(text: str) -> tuple[int | float, str | None] | None:
-    """The one quantity it names; None for none or several."""
-    found = [value for value in typed_values(text) if value.kind in ("quantity", "money", "percent")]
-    if len(found) != 1:
+    """Return number and unit of the only quantity in a text, or None if it has none or several."""
+    amounts = [value for value in typed_values(text) if value.kind in ("quantity", "money", "percent")]
+    if len(amounts) != 1:
         return None
+    (amount,) = amounts
     try:
-        number = float(normalize(found[0].norm))
+        number = float(normalize(amount.norm))
     except ValueError:
         return None
     if not abs(number) < 1e12:
         return None
-    return int(number) if number == int(number) else number, found[0].unit or (
-        "%" if found[0].kind == "percent" else None
-    )
+    unit = amount.unit or ("%" if amount.kind == "percent" else None)
+    return int(number) if number == int(number) else number, unit
 
 
 MIN_TEXT_CHARS, MAX_TEXT_CHARS = 8, 280
@@ -210,12 +202,12 @@ _LISTS = lists("talk")
 _SENSITIVE = _LISTS.pattern("sensitive")
 _HEAD_CHARS = 5
 _HEADS = frozenset(word[:_HEAD_CHARS] for word in re.findall("[a-z]+", _SENSITIVE.pattern))
-"""First letters of the English words in that list. Some harmless words begin so, too: the list decides."""
+"""First letters of the English words in `_SENSITIVE`; some harmless words begin with them, too."""
 _JOINT = re.compile("[-']")
 
 
 class ClaimLine(NamedTuple):
-    """A claim's text and the characters of its sentence that it rests on."""
+    """A claim's text, and the characters of its sentence that it cites."""
 
     text: str
     start: int
@@ -223,25 +215,28 @@ class ClaimLine(NamedTuple):
 
 
 def in_one_line(sentence: Sentence, start: int = 0, stop: int | None = None) -> ClaimLine | None:
-    """The sentence as a line, or the clauses around characters `start` to `stop`; None where it cannot be one."""
-    stop = len(sentence.text) if stop is None else stop
-    whole, room = len(sentence.text), MAX_TEXT_CHARS
-    first, last = (0, whole) if whole <= room else _clauses(sentence.text, start, stop, room)
-    words = " ".join(sentence.text[first:last].split())
-    if not words or len(words) > room or (not words.isprintable() and _CONTROL.search(words)):
+    """Return a sentence as a line, or, of a long one, the clauses around characters `start` to `stop`.
+
+    Return None if the clauses are too long or have control characters.
+    """
+    text = sentence.text
+    stop = len(text) if stop is None else stop
+    first, last = (0, len(text)) if len(text) <= MAX_TEXT_CHARS else _clauses(text, start, stop)
+    words = " ".join(text[first:last].split())
+    if not words or len(words) > MAX_TEXT_CHARS or (not words.isprintable() and _CONTROL.search(words)):
         return None
     if len(words) < MIN_TEXT_CHARS:
         words = f"用户说：「{words}」" if sentence.has_chinese else f'The user said: "{words}"'
     return ClaimLine(words, first, last)
 
 
-def _clauses(text: str, start: int, stop: int, room: int) -> tuple[int, int]:
-    """The run of clauses from the one that holds `start`, as long as it fits."""
+def _clauses(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return the clauses from the one at `start` to the one at `stop`, or up to `MAX_TEXT_CHARS`."""
     first, last = -1, -1
     for clause in clause_spans(text):
         if first < 0 and clause.stop > start:
             first = clause.start
-        if first >= 0 and clause.stop - first <= room and (last < 0 or clause.start < stop):
+        if first >= 0 and clause.stop - first <= MAX_TEXT_CHARS and (last < 0 or clause.start < stop):
             last = clause.stop
     return (first, last) if 0 <= first < last else (0, len(text))
 
@@ -257,7 +252,7 @@ def claim(
     reach: Reach,
     extractor: str,
 ) -> Observation:
-    """The observation that this person made this claim."""
+    """Return the observation that the speaker of a sentence made a claim."""
     said = sentence.said
     return Observation(
         kind=kind,
@@ -283,7 +278,7 @@ def claim(
 
 
 def _may_be_sensitive(sentence: Sentence) -> bool:
-    """Whether a word begins as one of the list does: a look-up a word, where the list costs a search for each."""
+    """Whether a word begins like one of `_SENSITIVE`. A look-up for each word costs less than a search for the list."""
     if sentence.has_chinese:
         return True
     for word in sentence.words:
@@ -297,19 +292,19 @@ def _may_be_sensitive(sentence: Sentence) -> bool:
 Doubt = Literal["question", "document", "irony", "indifference", "supposition", "report", "denial", "past"]
 
 WEAKENS: frozenset[Doubt] = frozenset(("question", "past"))
-"""With these a wish is broad instead of nothing: it counts if others say the same."""
+"""Doubts that leave a wish broad: it counts if others say the same. With other doubts there is no wish."""
 
 
 @dataclass(frozen=True, slots=True)
 class _DoubtSign:
-    """A reason's wordings in both languages; the English ones hold one of `anchors`."""
+    """Wordings of a reason in both languages; each English one holds one of `anchors`."""
 
     anchors: AnchorWords
     english: re.Pattern[str]
     chinese: re.Pattern[str]
 
     def marks(self, sentence: Sentence, text: str) -> bool:
-        """Whether the text, of this sentence, holds it."""
+        """Whether a part of a sentence has one of the wordings."""
         if self.anchors.are_in(sentence.words) and self.english.search(text):
             return True
         return sentence.has_chinese and self.chinese.search(text) is not None
@@ -338,7 +333,7 @@ _DENIAL = _sign("denial")
 
 
 def doubt(sentence: Sentence, start: int) -> Doubt | None:
-    """Why the cue that begins at character `start` may mean nothing lasting."""
+    """Return why the cue at character `start` may mean nothing lasting, or None."""
     low, before = sentence.low, sentence.low[:start]
     if _IRONY.marks(sentence, low) or (not low.isascii() and _FACES.search(low)):
         return "irony"
@@ -346,11 +341,11 @@ def doubt(sentence: Sentence, start: int) -> Doubt | None:
         return "indifference"
     if _SUPPOSED_WHOLE.match(low) or (sentence.has_chinese and _SUPPOSED_WHOLE_CHINESE.search(low)):
         return "supposition"
-    if before and _SUPPOSITION.marks(sentence, before):
+    if _SUPPOSITION.marks(sentence, before):
         return "supposition"
-    if before and _REPORT.marks(sentence, before) and not _REPORTED_FIRST.search(before):
+    if _REPORT.marks(sentence, before) and not _REPORTED_FIRST.search(before):
         return "report"
-    if before and _DENIAL.marks(sentence, before):
+    if _DENIAL.marks(sentence, before):
         return "denial"
     if sentence.is_question:
         return "question"
@@ -365,12 +360,12 @@ _PROJECT = _DOUBTS.pattern("project")
 
 
 def is_local(sentence: Sentence, *, strictly: bool) -> bool:
-    """Whether it is about the task at hand; `strictly`: only where the words say so outright."""
+    """Whether a sentence is about the task at hand; with `strictly`, only if its words say so outright."""
     if _EXPLICIT.search(sentence.low):
         return True
     return not strictly and _DEICTIC.search(sentence.low) is not None
 
 
 def is_of_project(sentence: Sentence) -> bool:
-    """Whether it speaks of the project rather than of its speaker."""
+    """Whether a sentence is about the project rather than its speaker."""
     return _PROJECT.search(sentence.low) is not None

@@ -1,13 +1,13 @@
 """Corrections: a person says that something is wrong, and what is right.
 
-Two-sided corrections ("X, not Y", 不是Y是X, "I said X"), and "that's wrong" with the right value in the same message,
-are strict; a bare "actually" is broad. The slot is the thing that the sentence is about. A correction of the task
-at hand ("the second ticket") or of the speaker is for the session; a correction about the world, without "I" and
-"it", may be for everybody, and then needs many voices.
+Corrections with two sides ("X, not Y", 不是Y是X, "I said X"), and "that's wrong" with the right value in the next
+sentence, are strict; "actually" alone is broad. The slot is the subject of the sentence. A correction of the task at
+hand ("the second ticket") or of the speaker is for the session; a correction about the world, without "I" and "it", may
+be for everybody, and then needs many voices.
 
 A sentence may give the value of a thing ("The desk closes at 19:30, not 18:00": desk, 19:30). The thing is not a
-person and not part of the talk ("it", "this one", 我的). A statement is general (`is_general`) if it holds for
-everybody, by its verb ("closes", "takes", 关门) or its noun ("deadline", 期限), and is not about the speaker's case
+person and not part of the talk ("it", "this one", 我的). A statement is general (`is_general`) if its verb ("closes",
+"takes", 关门) or its noun ("deadline", 期限) shows that it holds for everybody, and it is not about the speaker's case
 ("the flight leaves at 8").
 
 >>> entity_value_in("Actually, refunds take 5 days, not 3.")
@@ -37,7 +37,7 @@ MAX_VALUE_WORDS = 6
 
 
 class EntityValue(NamedTuple):
-    """A thing and what is right of it."""
+    """A thing and its right value."""
 
     name: str
     value: str
@@ -66,24 +66,28 @@ _NAME = re.compile(r"\b[A-Z][\w.+-]*")
 
 
 def entity_value_in(text: str) -> EntityValue | None:
-    """The thing that a sentence is about, as written; None where it is about a person, the talk, or nothing plain."""
+    """Return the thing that a sentence is about and its value, or None if it is about a person or the talk."""
     return _chinese(text) if re.search(r"[\u3400-\u9fff]", text) else _english(text)
 
 
 def is_corrective(text: str) -> bool:
-    """Whether it begins by saying that something was wrong: "No,", "Actually", 更正."""
+    """Whether a text begins with words that say that something was wrong: "No,", "Actually", 更正."""
     plain = text.lstrip(" \"'“")
     return _OUT.match(f"{plain} ".replace("’", "'")) is not None or _OUT_ZH.match(plain) is not None
 
 
-def is_telling(right: str, wrong: str) -> bool:
-    """Whether two sides are values of one sort, as written: both with a number or a date, or both names."""
-    low, other = right.lower(), wrong.lower()
-    if low.startswith("about "):
+def are_of_one_sort(right: str, wrong: str) -> bool:
+    """Whether two sides both have a number or date, or both a name in capitals, so that one can replace the other."""
+    if right.lower().startswith("about "):
         return False
-    if (_TELLING.search(low) and _TELLING.search(other)) or (_NUMERAL_ZH.search(right) and _NUMERAL_ZH.search(wrong)):
-        return True
-    return _NAME.search(right) is not None and _NAME.search(wrong) is not None
+    return any(
+        pattern.search(one) and pattern.search(other)
+        for pattern, one, other in (
+            (_TELLING, right.lower(), wrong.lower()),
+            (_NUMERAL_ZH, right, wrong),
+            (_NAME, right, wrong),
+        )
+    )
 
 
 def _english(text: str) -> EntityValue | None:
@@ -128,9 +132,9 @@ CORRECTIONS_EXTRACTOR = "corrections/4"
 MIN_CHARS, MAX_CHARS = 6, 400
 SCORES: dict[Strength, float] = {"strict": 0.9, "broad": 0.4}
 _CASE = _LISTS.pattern("case")
-"""A thing of the task at hand: 订单号, 明天的会议."""
+"""Things of the task at hand: 订单号, 明天的会议."""
 _PROTEST = _LISTS.pattern("protest")
-"""The words that say only that something is wrong: "you got it wrong, …", 你说错了，…"""
+"""Words that only say that something is wrong: "you got it wrong, …", 你说错了，…"""
 _VAGUE = _LISTS.pattern("vague")
 _CLAUSE = _LISTS.pattern("clause")
 _CHINESE_CLAUSE = _LISTS.pattern("chinese_clause")
@@ -139,44 +143,45 @@ _SPEAKING = frozenset(
     ("我说的", "我要的", "我指的", "我订的", "我问的", "我的意思", "不对", "应该", "这个", "那个", "我的")
 )
 _CLEFT = _LISTS.pattern("cleft")
-"""他是医生，不是律师; 他们去的是海边，不是山里: told, reported or supposed, not corrected."""
+"""Contrasts that tell or report something and correct nothing: 他是医生，不是律师; 他们去的是海边，不是山里."""
 _NO = re.compile(r"\W*(?:no|nope|not quite|不是|不对)(?:\W+|$)")
 _ABOUT = re.compile(r"[a-z][a-z'-]{2,}")
 _CUES = frozenset(_LISTS.words("cues"))
 
 
 def corrections(sentences: Sequence[Sentence]) -> list[Observation]:
-    """The corrections of a transcript."""
+    """Return the corrections of a transcript."""
     found: list[Observation] = []
-    bare: Sentence | None = None
+    objection: Sentence | None = None
     for sentence in sentences:
-        observation = None
-        is_bare = _is_bare(sentence)
-        if len(sentence.text) <= MAX_CHARS and not is_bare:
-            after = bare if bare is not None and bare.said is sentence.said else None
-            observation = _corrected(sentence, after)
-            if observation is not None:
-                found.append(observation)
-        bare = sentence if is_bare else None
+        if _is_objection(sentence):
+            objection = sentence
+            continue
+        if len(sentence.text) <= MAX_CHARS:
+            before = objection if objection is not None and objection.said is sentence.said else None
+            correction = _correction(sentence, before)
+            if correction is not None:
+                found.append(correction)
+        objection = None
     return found
 
 
-def _is_bare(sentence: Sentence) -> bool:
-    """ "That's wrong." and the like; a mere "no" only where nothing was asked."""
-    if sentence.asked and _NO.fullmatch(sentence.low):
-        return False
-    if sentence.is_question:
+def _is_objection(sentence: Sentence) -> bool:
+    """Whether a sentence is only "That's wrong." or the like; "no" counts unless it answers a question."""
+    if sentence.is_question or (sentence.asked and _NO.fullmatch(sentence.low)):
         return False
     if not sentence.words.isdisjoint(BARE_WORDS) and BARE_ENGLISH.fullmatch(sentence.low):
         return True
     return sentence.has_chinese and BARE_CHINESE.fullmatch(sentence.low) is not None
 
 
-def _corrected(sentence: Sentence, bare: Sentence | None) -> Observation | None:
+def _correction(sentence: Sentence, objection: Sentence | None) -> Observation | None:
+    """Return the correction in a sentence; after an objection in the same message, it needs no cue."""
     match = _match(sentence)
-    if match is None and (bare is None or doubt(sentence, 0) is not None or len(sentence.text) < MIN_CHARS):
+    if match is None and (objection is None or doubt(sentence, 0) is not None or len(sentence.text) < MIN_CHARS):
         return None
-    strength: Strength = "strict" if bare is not None or (match is not None and match.label == "strict") else "broad"
+    is_strict = objection is not None or (match is not None and match.label == "strict")
+    strength: Strength = "strict" if is_strict else "broad"
     line = in_one_line(sentence) if match is None else in_one_line(sentence, match.found.start(), match.found.end())
     if line is None:
         return None
@@ -196,12 +201,13 @@ def _corrected(sentence: Sentence, bare: Sentence | None) -> Observation | None:
         reach=_reach(sentence, topic, thing),
         extractor=CORRECTIONS_EXTRACTOR,
     )
-    if bare is None:
+    if objection is None:
         return observation
-    return replace(observation, places=(*observation.places, bare.place()._replace(relation="corrects")))
+    return replace(observation, places=(*observation.places, objection.place()._replace(relation="corrects")))
 
 
 def _match(sentence: Sentence) -> CueMatch | None:
+    """Return the first cue of a correction that is neither doubtful nor a mere contrast."""
     for match in matches(sentence, ENGLISH, CHINESE):
         if _is_contrast(match, sentence):
             continue
@@ -214,9 +220,9 @@ def _match(sentence: Sentence) -> CueMatch | None:
 
 
 def _is_contrast(match: CueMatch, sentence: Sentence) -> bool:
-    """Whether "X is V, not W" only tells what X is: "the key is quality, not quantity"; 重要的是过程，不是结果.
+    """Whether "X is V, not W" corrects nothing: "the key is quality, not quantity"; 重要的是过程，不是结果.
 
-    After "no", "actually", 更正 and the like it corrects; else where both sides are values of one sort.
+    It corrects after "no", "actually" or 更正, and otherwise if both sides are of one sort.
     """
     right, wrong = match.text_of("v", sentence.text), match.text_of("w", sentence.text)
     thing = entity_value_in(sentence.heard)
@@ -225,22 +231,20 @@ def _is_contrast(match: CueMatch, sentence: Sentence) -> bool:
     if right is None or wrong is None or match.label != "strict" or is_corrective(sentence.heard):
         return False
     if thing is not None:
-        return not is_telling(right, wrong) and not (sentence.has_chinese and thing.is_general)
+        return not are_of_one_sort(right, wrong) and not (sentence.has_chinese and thing.is_general)
     return _CLEFT.search(sentence.low) is not None
 
 
 def _topic(match: CueMatch | None, sentence: Sentence) -> ClaimTopic:
-    """What it is about: the subject of what is right, else the first word that is neither right nor wrong."""
+    """Return the topic: the subject of the right side, or else the first word that stands on neither side."""
     right = (match.text_of("v", sentence.text) if match else sentence.text) or ""
     clause = _CLAUSE.match(right.lower()) or _CHINESE_CLAUSE.match(right.lower())
     if clause is not None and clause["s"] not in _SPEAKING:
         about, value = _head(clause["s"]), right[clause.start("v") :]
     else:
-        gone = {
-            *_ABOUT.findall(right.lower()),
-            *_ABOUT.findall((match.text_of("w", sentence.low) if match else None) or ""),
-        }
-        words = [word for word in _ABOUT.findall(sentence.low) if word not in STOP | _CUES and word not in gone]
+        wrong = (match.text_of("w", sentence.low) if match else None) or ""
+        skipped = STOP | _CUES | {*_ABOUT.findall(right.lower()), *_ABOUT.findall(wrong)}
+        words = [word for word in _ABOUT.findall(sentence.low) if word not in skipped]
         about, value = (stem(words[0]) if words else ""), _IS.sub("", right)
     return ClaimTopic(
         attribute=f"correction:{about or 'said'}", value=value_of(value) if value else None, polarity="positive"

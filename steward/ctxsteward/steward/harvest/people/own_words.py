@@ -1,6 +1,6 @@
-"""People's sentences to an assistant that no cue found, kept in case several people mean the same.
+"""Sentences of people without a cue, stored in case several people mean the same.
 
-A sentence is kept if it could hold for others: plain talk, not a question, long enough to compare, and without an
+A sentence is stored if it could hold for others: plain talk, not a question, long enough to compare, and without an
 identifier or address of the speaker's case. If the assistant works with tools, messages that it acts on, answers to
 its questions and the last message belong to the speaker's task and are left out (`_of_the_task`). One person's
 sentence makes no record; `ledger.meanings` groups sentences that three people say alike, and a person decides.
@@ -24,37 +24,38 @@ OWN_WORDS = "own_words"
 MIN_WORDS, MAX_CHARS = 3, 160
 MIN_CONTENT, MIN_CHINESE_CHARS = 2, 5
 MAX_SENTENCES = 60
-"""Of one transcript."""
+"""Most sentences of one transcript."""
 _OF_THE_CASE = ("identifier", "email", "url", "path", "phone", "address")
 SCORE = 0.3
 
 
 def sentences_of_people(sentences: Sequence[Sentence]) -> list[Observation]:
-    """The sentences that could hold for others, each as a claim of its own."""
-    if not any(said.role == "assistant" for said in sentences[0].talk.utterances) if sentences else True:
-        return []  # no assistant takes part
+    """Return the sentences that could hold for others, each as a claim of its own."""
+    if not sentences or all(said.role != "assistant" for said in sentences[0].talk.utterances):
+        return []
     of_the_task = _of_the_task(sentences[0].talk) if sentences[0].is_task else frozenset[int]()
-    found: list[Observation] = []
+    claims: list[Observation] = []
     for sentence in sentences:
         if sentence.said.ordinal in of_the_task or (sentence.is_task and sentence.asked):
             continue
-        if len(found) < MAX_SENTENCES and _may_hold_for_others(sentence):
-            line = in_one_line(sentence)
-            if line is not None:
-                topic = ClaimTopic(attribute=OWN_WORDS)
-                found.append(
-                    claim(
-                        sentence,
-                        kind="preference",
-                        text=line,
-                        topic=topic,
-                        strength="broad",
-                        score=SCORE,
-                        reach="shared",
-                        extractor=OWN_WORDS_EXTRACTOR,
-                    )
+        line = in_one_line(sentence) if _may_hold_for_others(sentence) else None
+        if line is not None:
+            topic = ClaimTopic(attribute=OWN_WORDS)
+            claims.append(
+                claim(
+                    sentence,
+                    kind="preference",
+                    text=line,
+                    topic=topic,
+                    strength="broad",
+                    score=SCORE,
+                    reach="shared",
+                    extractor=OWN_WORDS_EXTRACTOR,
                 )
-    return found
+            )
+        if len(claims) == MAX_SENTENCES:
+            break
+    return claims
 
 
 def _may_hold_for_others(sentence: Sentence) -> bool:
@@ -62,23 +63,20 @@ def _may_hold_for_others(sentence: Sentence) -> bool:
         return False
     if doubt(sentence, 0) not in (None, "question", "past"):
         return False
-    words = sentence.low.split()
     if sentence.has_chinese:
-        return len(sentence.low) >= MIN_CHINESE_CHARS and not _is_of_the_case(sentence)
-    content = {stem(word) for word in sentence.words if word not in STOP}
-    return len(words) >= MIN_WORDS and len(content) >= MIN_CONTENT and not _is_of_the_case(sentence)
-
-
-def _is_of_the_case(sentence: Sentence) -> bool:
-    return any(value.kind in _OF_THE_CASE for value in typed_values(sentence.text))
+        is_long_enough = len(sentence.low) >= MIN_CHINESE_CHARS
+    else:
+        content = {stem(word) for word in sentence.words if word not in STOP}
+        is_long_enough = len(sentence.low.split()) >= MIN_WORDS and len(content) >= MIN_CONTENT
+    return is_long_enough and all(value.kind not in _OF_THE_CASE for value in typed_values(sentence.text))
 
 
 def _of_the_task(talk: ReplayedTranscript) -> frozenset[int]:
     """Return the ordinals of user messages that the assistant acts on with tool calls, and of the last one."""
-    ordinal, found = 0, set[int]()
+    newest, ordinals = 0, set[int]()
     for said in talk.utterances:
         if said.role == "user":
-            ordinal = said.ordinal
+            newest = said.ordinal
         elif said.calls:
-            found.add(ordinal)
-    return frozenset(found | {ordinal})
+            ordinals.add(newest)
+    return frozenset(ordinals | {newest})

@@ -3,8 +3,8 @@
 A standing wish ("from now on", "never", 以后都) is strict. A wish only about the form of answers ("never use emojis")
 may hold for everybody if enough others say the same; any other wish is the speaker's own and is not stored. A
 complaint about the last answer ("stop asking") is broad, unless it is about form. Questions, suppositions, reports,
-denials and irony give nothing strict, and mostly nothing at all. There are no cues for what a person likes or is,
-because that is for the speaker alone.
+denials and irony make no strict wish, and most make no wish. There are no cues for a person's likes and traits, because
+these are for the speaker alone.
 
 Source: the state design (gates by kind and scope); the measured cue lists of the layered-envelope design.
 """
@@ -38,25 +38,25 @@ MAX_CHARS = 400
 """A longer sentence is not searched for wishes."""
 _JOINED = re.compile(r"(?:and|so|but|because|to|then|also)\b")
 _TOLD = re.compile(r"(?:\w+,? )?(?:they|it|he|she|we|we'll|those|these|this|that|the|people|who|i'll)\b")
-"""A sentence about others: "they … and always remind me" wishes for nothing."""
+"""Opening of a sentence about others: "they … and always remind me" is no wish."""
 SCORES: dict[Strength, float] = {"strict": 0.95, "broad": 0.4}
 
 
 def preferences(sentences: Sequence[Sentence]) -> list[Observation]:
-    """The wishes of a transcript."""
-    found = []
+    """Return the wishes of a transcript."""
+    wishes = []
     for sentence in sentences:
         if len(sentence.text) > MAX_CHARS:
             continue
         for match in matches(sentence, ENGLISH, CHINESE):
-            wish = _read(match, sentence)
+            wish = _wish(match, sentence)
             if wish is not None:
-                found.append(wish)
+                wishes.append(wish)
                 break
-    return found
+    return wishes
 
 
-def _read(match: CueMatch, sentence: Sentence) -> Observation | None:
+def _wish(match: CueMatch, sentence: Sentence) -> Observation | None:
     reason = doubt(sentence, match.cue_start)
     if reason is not None and reason not in WEAKENS:
         return None
@@ -81,7 +81,7 @@ def _read(match: CueMatch, sentence: Sentence) -> Observation | None:
 
 
 def _reach(topic: ClaimTopic, sentence: Sentence, strength: Strength) -> Reach:
-    """Everybody, for a strict wish about the form of answers alone, of no task and no project; else the session."""
+    """Return "shared" for a strict wish that is only about the form of answers, and about no task and no project."""
     has_amount = topic.value is not None and topic.unit is not None
     if strength != "strict" or not is_form_alone(topic.attribute, sentence.text, has_amount=has_amount):
         return "session"

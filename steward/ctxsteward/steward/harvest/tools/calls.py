@@ -2,12 +2,12 @@
 
 An answer belongs to the latest open call with its id; an answer without an id belongs to the oldest open call of the
 same message group. A call without an answer is pending: it neither failed nor worked. Arguments are JSON objects as the
-model wrote them; other arguments (cut short, a list, too large or too deep) are one parameter without a name.
+model wrote them; other arguments (cut short, a list, too large or too deep) are kept as raw text only.
 
 A *parameter* is a name at the top of the arguments; a *leaf* is the path of a value inside it (``payments[].amount``),
 without list positions. Names that do not look like identifiers are dropped with their values: a name can reach a
 record, so it must look like the choice of a tool's author. A *kind* describes the form of a value in a closed set of
-words, never the value:
+words, without the value:
 
 >>> kind("2024-05-01"), kind("05/01/2024"), kind([{"first": "A", "dob": "1990-01-01"}]), kind(3)
 ('YYYY-MM-DD', 'NN/NN/YYYY', 'list of objects with first, dob', 'integer')
@@ -35,25 +35,25 @@ T = TypeVar("T")
 
 def latest(read: Callable[[ReplayedTranscript], T]) -> Callable[[ReplayedTranscript], T]:
     """Cache the latest result of a pure function of a transcript."""
-    kept: list[tuple[ReplayedTranscript, T]] = []
+    cache: list[tuple[ReplayedTranscript, T]] = []
 
     @wraps(read)
-    def again(replayed: ReplayedTranscript) -> T:
-        for known, answer in kept[:]:  # a copy: another thread may replace it
-            if known is replayed:
-                return answer
-        answer = read(replayed)
-        kept[:] = [(replayed, answer)]
-        return answer
+    def cached(replayed: ReplayedTranscript) -> T:
+        for transcript, result in cache[:]:  # a copy, because another thread may replace the entry
+            if transcript is replayed:
+                return result
+        result = read(replayed)
+        cache[:] = [(replayed, result)]
+        return result
 
-    return again
+    return cached
 
 
 MAX_ARGUMENT_CHARS = 64_000
 MAX_LEAVES = 400
 MAX_NAME_WORDS = 4
 MAX_RETRIED = 2
-"""Most arguments in which a refused call and its repetition differ."""
+"""Most arguments that differ between a refused call and its repetition."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 _TOOL = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]{0,63}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]{4}")
@@ -77,7 +77,7 @@ class ToolStep:
     raw: str
     answer: ReplayedUtterance | None
     answered: int
-    """Index of the answer's utterance; of the call's if it is pending."""
+    """Index of the answer's utterance, or of the call's if it is pending."""
     failure: ToolFailure | None
 
     @property
@@ -93,23 +93,21 @@ class ToolStep:
 
 @latest
 def steps(replayed: ReplayedTranscript) -> tuple[ToolStep, ...]:
-    """All calls in order; linear in the transcript."""
-    found = list(_paired(replayed.utterances))
-    read = [
-        ToolStep(
+    """Return all calls in order; linear in the transcript."""
+    read = []
+    for position, (asked, call, answered) in enumerate(_paired(replayed.utterances)):
+        answer = None if answered is None else replayed.utterances[answered]
+        step = ToolStep(
             position=position,
             utterance=asked,
             tool=call.name,
             arguments=_object(call.arguments),
             raw=call.arguments,
-            answer=replayed.utterances[answered] if answered >= 0 else None,
-            answered=answered if answered >= 0 else asked,
-            failure=refused(replayed.utterances[answered].text, is_error=replayed.utterances[answered].is_error)
-            if answered >= 0
-            else None,
+            answer=answer,
+            answered=asked if answered is None else answered,
+            failure=None if answer is None else refused(answer.text, is_error=answer.is_error),
         )
-        for position, (asked, call, answered) in enumerate(found)
-    ]
+        read.append(step)
     following: dict[str, ToolStep] = {}
     for step in reversed(read):
         later = following.get(step.tool)
@@ -123,9 +121,9 @@ def steps(replayed: ReplayedTranscript) -> tuple[ToolStep, ...]:
 
 
 def _is_retried(step: ToolStep, later: ToolStep) -> bool:
-    """Whether the next call of a tool shows that a call was refused, because it differs in one or two arguments.
+    """Whether the next call of a tool repeats a call with one or two other arguments, because the call was refused.
 
-    The answer must name one of these or its value, and must have no JSON key in common with the next answer.
+    The refusal must name one of these arguments or its value, and share no JSON key with the next answer.
     """
     old, new = step.arguments, later.arguments
     if not old or not new or step.answer is None or later.answer is None or later.utterance <= step.utterance:
@@ -136,14 +134,10 @@ def _is_retried(step: ToolStep, later: ToolStep) -> bool:
     text = step.answer.text
     if len(text) > HEAD_CHARS or not any(word in text for name in changed for word in (name, str(old[name])) if word):
         return False
-    keys, others = _keys(text), _keys(later.answer.text)
-    return bool(others) and keys.isdisjoint(others)
-
-
-def _keys(text: str) -> frozenset[str]:
-    """Return the names at the top of a JSON answer."""
-    value = _json(text)
-    return frozenset(value) if isinstance(value, dict) else frozenset()
+    refusal, result = _json(text), _json(later.answer.text)
+    if not result or not isinstance(result, dict):
+        return False
+    return not isinstance(refusal, dict) or refusal.keys().isdisjoint(result)
 
 
 def _json(text: str) -> object:
@@ -222,34 +216,35 @@ def leaves(value: object, path: str) -> Iterator[tuple[str, Leaf]]:
             yield here, item
 
 
-def _paired(utterances: tuple[ReplayedUtterance, ...]) -> Iterator[tuple[int, ReplayedCall, int]]:
+def _paired(utterances: tuple[ReplayedUtterance, ...]) -> Iterator[tuple[int, ReplayedCall, int | None]]:
+    """Yield each call with the index of its utterance and of its answer's."""
     calls: list[tuple[int, ReplayedCall]] = []
-    answers: list[int] = []
-    waiting: dict[str, list[int]] = {}
-    unnamed: list[int] = []
-    for index, said in enumerate(utterances):
-        if said.role == "assistant" and said.calls:
-            unnamed = []
-            for call in said.calls:
-                waiting.setdefault(call.id, []).append(len(calls))
-                unnamed.append(len(calls))
+    answers: list[int | None] = []
+    by_id: dict[str, list[int]] = {}
+    group: list[int] = []
+    for index, utterance in enumerate(utterances):
+        if utterance.role == "assistant" and utterance.calls:
+            group = []
+            for call in utterance.calls:
+                by_id.setdefault(call.id, []).append(len(calls))
+                group.append(len(calls))
                 calls.append((index, call))
-                answers.append(-1)
-        elif said.role == "tool":
-            open_calls = waiting.get(said.call_id) if said.call_id else unnamed
-            while open_calls and answers[open_calls[-1 if said.call_id else 0]] >= 0:
-                open_calls.pop(-1 if said.call_id else 0)
-            if open_calls:
-                answers[open_calls.pop(-1 if said.call_id else 0)] = index
+                answers.append(None)
+        elif utterance.role == "tool":
+            waiting, end = (by_id.get(utterance.call_id, []), -1) if utterance.call_id else (group, 0)
+            while waiting and answers[waiting[end]] is not None:
+                waiting.pop(end)
+            if waiting:
+                answers[waiting.pop(end)] = index
     for (index, call), answer in zip(calls, answers, strict=True):
         yield index, call, answer
 
 
 def refused(text: str, *, is_error: bool = False) -> ToolFailure | None:
-    """Return the error or the refusal in an answer; None if the call seems to have worked.
+    """Return the error or the refusal in an answer, or None if the call seems to have worked.
 
-    A refusal is a small JSON object with one sentence that denies something, beside one word or a false. It has no
-    identifier, because the answer to a successful call has values of its own.
+    A refusal is a small JSON object with one sentence that denies something, and besides only one or two single words
+    or a false. It has no identifier, because the answer to a successful call has values of its own.
     """
     reported = failure(text, is_error=is_error)
     if reported is not None:
@@ -257,18 +252,19 @@ def refused(text: str, *, is_error: bool = False) -> ToolFailure | None:
     value = _object(text) if len(text) <= HEAD_CHARS and text.lstrip().startswith("{") else None
     if value is None or any(map(is_identifier, value)):
         return None
-    told = [
+    sentences = [
         item for item in value.values() if isinstance(item, str) and (len(item.split()) > 2 or _CHINESE.search(item))
     ]
-    others = [item for item in value.values() if item is not None and item not in told]
+    others = [item for item in value.values() if item is not None and item not in sentences]
     marks = [item for item in others if item is False or (isinstance(item, str) and len(item.split()) == 1)]
-    if len(told) != 1 or not 0 < len(others) == len(marks) <= 2:
+    if len(sentences) != 1 or not 0 < len(others) == len(marks) <= 2:
         return None
-    denies = any(clause.sign < 0 for clause in clauses(told[0]))
+    (sentence,) = sentences
+    denies = any(clause.sign < 0 for clause in clauses(sentence))
     if not denies and False not in marks:
         return None
-    start = max(0, text.find(json.dumps(told[0], ensure_ascii=False)[1:-1]))
-    return ToolFailure(error_code(told[0]), start, min(len(text), start + min(len(told[0]), SPAN_CHARS)), told[0])
+    start = max(0, text.find(json.dumps(sentence, ensure_ascii=False)[1:-1]))
+    return ToolFailure(error_code(sentence), start, min(len(text), start + min(len(sentence), SPAN_CHARS)), sentence)
 
 
 def _object(text: str) -> dict[str, object] | None:
@@ -317,7 +313,7 @@ _FORMATS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 
 def kind(value: object) -> str:
-    """Return the kind of an argument: its type, a known format, or an object's keys."""
+    """Return the kind of an argument: its type, and a known format or an object's keys."""
     match value:
         case None:
             return "null"

@@ -1,14 +1,14 @@
-"""The tool errors of a transcript, each with its parameters and, where there is one, the call that repaired it.
+"""The tool errors of a transcript, each with its parameters and the call that recovered from it, if any.
 
-`errors` asks what helped, `harvest.usage` what failed, so both see the same codes and parameters. A recovery is the
-first call of the same tool that works within `MAX_ATTEMPTS` calls and is related: it shares an argument of some length,
-or its new value is like the old one, or was got after the failure. One call that works is one recovery, however many
-failures came before. The parameters are those that the error names and the recovery changed; else what the recovery
-changed, up to `MAX_PARAMETERS`; without a recovery, those that the error names.
+`errors` uses the recoveries, `harvest.usage` the failures, so both see the same codes and parameters. A recovery is the
+first call of the same tool that works within `MAX_ATTEMPTS` calls and is related to the failed one: it shares an
+argument of some length, or its new value resembles the old one or came up only after the failure. A call that works
+recovers from all failures before it. The parameters are those that the error names and the recovery changed; else those
+that the recovery changed, up to `MAX_PARAMETERS`; without a recovery, those that the error names.
 
-The diff of the two calls names parameters, leaves, kinds and other tools, never a value. Where a value came from is
-looked up in the words of earlier answers and of the user's messages, in time linear in the transcript. A value of
-several words is where all of them are; short numbers and words are everywhere, so they come from nobody.
+The diff of the two calls names parameters, leaves, kinds and other tools, never a value. The origin of a value is
+looked up in the words of earlier answers and of the user's messages, in time linear in the transcript. A text is the
+origin if it has all words of the value. Short numbers and words occur everywhere, so they have no origin.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from .calls import (
     steps,
 )
 from .error_codes import TRANSIENT, ErrorCode
-from .patterns import RANGES, form_of, is_same_value, told_bound, told_pattern
-from .templates import ArgumentFix, TextShape, Verb, reshaped
+from .patterns import RANGES, TextShape, form_of, is_same_value, reshaped, told_bound, told_pattern
+from .templates import ArgumentFix, Verb
 
 MIN_CHARS = 3
 REDACTED = "[redacted:"
-"""A value of which a part was taken out comes from nobody."""
+"""A value with this mark has no origin, because a part of it is missing."""
 MAX_PLACES = 64
 _TOKEN = re.compile(r"[^\W_](?:[\w@.+-]*[^\W_])?")
 
 
 class ValueOrigin(NamedTuple):
-    """Who gave a value."""
+    """The tool or user that gave a value."""
 
     kind: Literal["tool", "user"]
     tool: str | None
     is_new: bool
-    """After the failure."""
+    """Whether it was given after the failure."""
 
 
 class ValueOrigins:
-    """The words of a transcript and who said them; build it once for one transcript."""
+    """Index of the words of users and working calls; build it once for one transcript."""
 
     def __init__(self, replayed: ReplayedTranscript, steps: Sequence[ToolStep]) -> None:
         self._tools = {step.answered: step.tool for step in steps if step.works and is_tool(step.tool)}
@@ -69,8 +69,8 @@ class ValueOrigins:
                         places.append(index)
 
     def origin(self, value: Leaf, *, failed: int, worked: int, tool: str) -> ValueOrigin | None:
-        """Who gave `value` before the call at utterance `worked`; rather after the answer `failed` than before."""
-        places = [place for place in self._common(value) if place < worked]
+        """Return the origin of a value before the call at utterance `worked`, preferably after the answer `failed`."""
+        places = [place for place in self._places_of(value) if place < worked]
         for is_new, wanted in ((True, range(failed + 1, worked)), (False, range(failed))):
             inside = [place for place in places if place in wanted]
             source = next((self._tools[place] for place in inside if self._tools.get(place, tool) != tool), None)
@@ -80,7 +80,8 @@ class ValueOrigins:
                 return ValueOrigin("user", None, is_new)
         return None
 
-    def _common(self, value: Leaf) -> Iterable[int]:
+    def _places_of(self, value: Leaf) -> Iterable[int]:
+        """Return the utterances that have all words of a value."""
         text = value if isinstance(value, str) else "" if isinstance(value, bool) or value is None else f"{value:g}"
         tokens = _tokens(text[:400])
         if REDACTED in text or not tokens or max(map(len, tokens)) < MIN_CHARS:
@@ -111,14 +112,14 @@ _ORDER: tuple[Verb, ...] = ("write", "take", "supply", "omit", "fewer", "total",
 
 
 def changed_parameters(failed: ToolStep, worked: ToolStep) -> tuple[str, ...]:
-    """Parameters that differ, in the order of the call that worked."""
+    """Return the parameters that differ, in the order of the call that worked."""
     before, after = failed.arguments or {}, worked.arguments or {}
     names = [*after, *(name for name in before if name not in after)]
     return tuple(n for n in names if is_name(n) and before.get(n, _MISSING) != after.get(n, _MISSING))
 
 
 def blamed_parameters(step: ToolStep) -> tuple[str, ...]:
-    """Parameters that the error's own words point at: by their names, or by a value of theirs; or the only one."""
+    """Return the parameters with a name or a value that the error's words contain, or else the only parameter."""
     if step.failure is None or not step.arguments:
         return ()
     message = step.failure.message.casefold()
@@ -131,25 +132,24 @@ def blamed_parameters(step: ToolStep) -> tuple[str, ...]:
 
 
 def related(failed: ToolStep, worked: ToolStep, sources: ValueOrigins) -> bool:
-    """Whether the later call is another attempt at the same thing."""
+    """Whether a later call is another attempt at the same thing."""
     if failed.arguments is None or worked.arguments is None:
         return True
     before, after = Counter(paired_values(failed.arguments)), Counter(paired_values(worked.arguments))
     if any(len(str(value)) > 2 for _, value in before & after):
         return True
     old = [value for _, value in before - after]
-    for (_, new), past in zip((after - before), old, strict=False):
-        if _like(past, new) or _rewritten(past, new):
-            return True
-    news = [value for _, value in (after - before)]
+    new = [value for _, value in after - before]
+    if any(_like(*pair) or _rewritten(*pair) for pair in zip(old, new, strict=False)):
+        return True
     origins = (
-        sources.origin(value, failed=failed.answered, worked=worked.utterance, tool=failed.tool) for value in news[:8]
+        sources.origin(value, failed=failed.answered, worked=worked.utterance, tool=failed.tool) for value in new[:8]
     )
     return len(before) == 0 or any(origin is not None and origin.is_new for origin in origins)
 
 
 def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrigins) -> tuple[ArgumentFix, ...]:
-    """What changed about one parameter, most telling first; nothing where it is prose or code."""
+    """Return the fixes of one parameter, the most specific first; nothing for prose or code."""
     before = (failed.arguments or {}).get(parameter, _MISSING)
     after = (worked.arguments or {}).get(parameter, _MISSING)
     if after is _MISSING:
@@ -180,17 +180,17 @@ def fixes(parameter: str, failed: ToolStep, worked: ToolStep, sources: ValueOrig
         if form is not None and is_same_value(before, after):
             return (ArgumentFix(verb="write", what=parameter, source=form),)
         if form is not None and failed.failure is not None and failed.failure.code == "invalid_argument":
-            return (ArgumentFix(verb="give", what=parameter, source=form),)  # another value: a person decides
+            return (ArgumentFix(verb="give", what=parameter, source=form),)  # "give", because a person must decide
     if is_free:
         return ()
     if not found:
         found = {ArgumentFix(verb="change", what=parameter): None}
-    telling = [fix for fix in found if fix.verb != "change"] or list(found)
-    return tuple(sorted(telling, key=lambda fix: _ORDER.index(fix.verb)))[:MAX_FIXES]
+    specific = [fix for fix in found if fix.verb != "change"] or list(found)
+    return tuple(sorted(specific, key=lambda fix: _ORDER.index(fix.verb)))[:MAX_FIXES]
 
 
 def _told(parameter: str, before: object, after: object, failed: ToolStep) -> ArgumentFix | None:
-    """The form or the values that the error itself asks for, or the other type of the same content."""
+    """Return the form or values that the error asks for, or the new type of an otherwise equal value."""
     if str(before).casefold() == str(after).casefold() and type(before) is not type(after):
         return ArgumentFix(verb="write", what=parameter, source=f"{kind(after)}, not {kind(before)}")
     pattern = told_pattern(failed.answer.text if failed.answer else "", before, after)
@@ -201,7 +201,7 @@ def _told(parameter: str, before: object, after: object, failed: ToolStep) -> Ar
 
 
 def _shape_fix(parameter: str, shape: TextShape, before: str, failed: ToolStep, sources: ValueOrigins) -> ArgumentFix:
-    """What to do about a text of this shape; of line numbers, which tool adds them, where that is known."""
+    """Return the fix of a text's shape; for line numbers, name the tool that adds them, if known."""
     source = shape.what
     if source == "line numbers":
         origin = sources.origin(before, failed=failed.utterance, worked=failed.utterance, tool="")
@@ -240,7 +240,7 @@ def _leaf_fixes(
 def _is_total(
     path: str, old: Mapping[tuple[str, Leaf], int], new: Mapping[tuple[str, Leaf], int], failed: ToolStep
 ) -> bool:
-    """Whether the numbers of a path now come to one that the error named, and did not before."""
+    """Whether the sum of a path's numbers is now a number that the error names, and was not before."""
     assert failed.failure is not None
     named = {float(number) for number in _NUMBER.findall(failed.failure.message.replace(",", "")[:400])}
     sums = [_sum(path, counted) for counted in (old, new)]
@@ -262,7 +262,7 @@ def _count(path: str, counted: Mapping[tuple[str, Leaf], int]) -> int:
 
 
 def paired_values(arguments: dict[str, object]) -> Iterator[tuple[str, Leaf]]:
-    """The leaves of arguments, each with its path."""
+    """Yield the leaves of arguments, each with its path."""
     for name, value in arguments.items():
         yield from leaves(value, name if is_name(name) else "_")
 
@@ -273,7 +273,7 @@ def _like(before: Leaf, after: Leaf) -> bool:
 
 
 def _rewritten(before: Leaf, after: Leaf) -> bool:
-    """Whether two values are one in two formats: the same numbers, months by name among them, or the same characters.
+    """Whether two values are one in two formats: with the same numbers (also months by name), or the same characters.
 
     >>> _rewritten("1/2/2024", "2024-01-02"), _rewritten("May 5, 2024", "2024-05-05"), _rewritten("12", 12)
     (True, True, True)
@@ -290,7 +290,7 @@ def _rewritten(before: Leaf, after: Leaf) -> bool:
 
 
 def _plain(value: Leaf) -> str:
-    """A value in lower case, months as numbers."""
+    """Return a value in lower case, with months as numbers."""
     if value is None or isinstance(value, bool):
         return ""
     text = f"{value}"[:_LIKE_CHARS].casefold()
@@ -298,12 +298,12 @@ def _plain(value: Leaf) -> str:
 
 
 def _letters(text: str) -> str:
-    """What is left without digits, separators and the endings of ordinals."""
+    """Return a text without digits, separators and the endings of ordinals."""
     return _SEPARATORS.sub("", _DIGITS.sub("", re.sub(r"(?<=\d)(?:st|nd|rd|th|[年月日号])", "", text)))
 
 
 def _is_free(value: str, tool: str) -> bool:
-    """Whether a value is prose, code or a command line: what it should be is not for a template to say."""
+    """Whether a value is prose, code or a command line, about which no template can advise."""
     words = value.split(maxsplit=FREE_TEXT_WORDS)
     return len(value) > FREE_TEXT_CHARS or len(words) > FREE_TEXT_WORDS or "\n" in value or words[:1] == [tool]
 
@@ -320,7 +320,7 @@ def _blame(name: str, value: object, message: str, said: frozenset[str]) -> int:
 
 MAX_ATTEMPTS = 8
 _FORMS: tuple[Verb, ...] = ("write", "give", "drop", "keep", "begin", "take", "total", "fewer", "ask")
-"""What tells an argument that was wrong from one that changed besides."""
+"""Verbs that show that an argument was wrong, rather than that it happened to change."""
 MAX_PARAMETERS = 2
 
 
@@ -331,15 +331,15 @@ class ErrorEpisode:
     failed: ToolStep
     code: ErrorCode
     parameters: tuple[str, ...]
-    """What it is about; empty: not known, or the same arguments worked later."""
+    """Parameters that caused it; empty if unknown, or if the same arguments worked later."""
     worked: ToolStep | None
     fixes: tuple[tuple[str | None, tuple[ArgumentFix, ...]], ...]
-    """What helped, by parameter (None: none of them)."""
+    """Fixes by parameter; None stands for the whole call."""
 
 
 @latest
 def episodes(replayed: ReplayedTranscript) -> tuple[ErrorEpisode, ...]:
-    """The errors of a transcript in order; linear in it."""
+    """Return the errors of a transcript in order; linear in it."""
     calls = steps(replayed)
     if all(step.failure is None for step in calls):
         return ()
@@ -362,12 +362,12 @@ def _episode(
     worked = next(
         (s for s in later if s.works and s.utterance > failed.utterance and related(failed, s, sources)), None
     )
-    what = tuple(_what_helped(failed, worked, calls, sources)) if worked else ()
-    parameters = tuple(name for name, _ in what if name) if worked else blamed_parameters(failed)
-    return ErrorEpisode(failed=failed, code=failed.failure.code, parameters=parameters, worked=worked, fixes=what)
+    helped = tuple(_fixes_by_parameter(failed, worked, calls, sources)) if worked else ()
+    parameters = tuple(name for name, _ in helped if name) if worked else blamed_parameters(failed)
+    return ErrorEpisode(failed=failed, code=failed.failure.code, parameters=parameters, worked=worked, fixes=helped)
 
 
-def _what_helped(
+def _fixes_by_parameter(
     failed: ToolStep, worked: ToolStep, calls: Sequence[ToolStep], sources: ValueOrigins
 ) -> Iterator[tuple[str | None, tuple[ArgumentFix, ...]]]:
     if failed.arguments is None and worked.arguments is not None:

@@ -1,12 +1,13 @@
 # ruff: noqa: E501  -- a pattern reads better than wrapped ones
-"""Whether a tool's answer is an error, and which one: free text in, a code of a closed set out.
+"""Recognize an error in a tool's answer, and give it a code of a closed set.
 
-An answer is an error if its transcript flags it, or if its *shape* says so: JSON with an error key, a false `success`
-or a status of 400 and more; a line at its head or tail that opens as error messages do (``Error: ``, ``bash: x:
-command not found``, ``错误：``), a traceback, an exit code other than 0. A word such as "error" inside prose, a listing
-or a log is none. Only `HEAD_CHARS` and `TAIL_CHARS` of an answer are looked at, and JSON up to `MAX_JSON_CHARS`.
+An answer is an error if its transcript flags it, or if it has the *shape* of one: JSON with an error key, a false
+`success` or a status of 400 and more; a line at its head or tail that opens like an error message (``Error: ``,
+``bash: x: command not found``, ``错误：``), a traceback, an exit code other than 0. The word "error" inside prose, a
+listing or a log makes no error. Only `HEAD_CHARS` and `TAIL_CHARS` of an answer are read, and JSON up to
+`MAX_JSON_CHARS`.
 
-The code is the first rule of ``error_codes.yaml`` that the error's own lines meet. They are set by hand. No text leaves this module but the message, which no record may hold.
+The code is that of the first rule in ``error_codes.yaml`` that matches the error's lines. The rules are set by hand.
 
 >>> failure('{"error": {"code": 404, "message": "no such order"}}').code
 'not_found'
@@ -52,7 +53,7 @@ ErrorCode = Literal[
     "unavailable",
     "other",
 ]
-"""other: an error that no row knows."""
+"""other: no rule matches."""
 ERROR_CODES: tuple[ErrorCode, ...] = get_args(ErrorCode)
 TRANSIENT: frozenset[ErrorCode] = frozenset(("rate_limited", "timeout", "connection", "unavailable"))
 """Errors that may be gone when the same call is made again."""
@@ -66,7 +67,7 @@ REFUSED: frozenset[ErrorCode] = frozenset(("permission", "authentication", "paym
 
 
 class _Rule(NamedTuple):
-    """What errors of one code say."""
+    """A pattern of the messages of one code."""
 
     code: ErrorCode
     says: re.Pattern[str]
@@ -74,7 +75,7 @@ class _Rule(NamedTuple):
 
 @cache
 def _rules() -> tuple[_Rule, ...]:
-    """The rules of ``error_codes.yaml``, in the order in which they are tried."""
+    """Return the rules of ``error_codes.yaml``, in the order in which they are tried."""
     rows = YAML(typ="safe").load(files(__package__).joinpath("error_codes.yaml").read_text(encoding="utf-8"))
     every = ((row["code"], "|".join(row["says"].splitlines())) for row in rows)
     return tuple(_Rule(code, re.compile(pattern, re.IGNORECASE)) for code, pattern in every)
@@ -154,24 +155,24 @@ EDGE_LINES = 3
 SPAN_CHARS = 160
 MAX_JSON_CHARS = 64_000
 SHORT_CHARS = 240
-"""An answer this short may say "not found" without further marks."""
+"""Longest answer in which plain words such as "not found" suffice for an error."""
 
 
 class ToolFailure(NamedTuple):
-    """An error: its code, and where in the answer its message stands (characters)."""
+    """An error with its code, and the characters of the answer with its message."""
 
     code: ErrorCode
     start: int
     stop: int
     message: str
-    """The tool's own words, for comparisons with arguments inside the process; never for a record."""
+    """The tool's own words, for comparisons with arguments; a record must not hold them."""
 
 
 _JSON_ERROR = re.compile(
     r"""^\s*[{\[]\s*['"](?:error|errors|err|exception|error_message)['"]\s*:\s*(?!null|None|false|False|""|''|\[\s*\]|\{\s*\}|0\b)""",
 )
 _HINTS = ("err", "status", 'ode"', "Err", "exception", '"success"', '"ok"', '"type"', '"result"', "错误", r"\\u9519")
-"""Without any of these a JSON object reports no error."""
+"""Parts of text, one of which every JSON object with an error has."""
 _NOTHING = ("none", "null", "no", "false", "ok", "success")
 _FEW_KEYS = 4
 _ERROR_KEYS = ("error", "errors", "exception", "err", "error_message", "errorMessage", "错误")
@@ -195,18 +196,16 @@ _FAILED_WORDS = frozenset(("error", "failed", "failure", "fail", "err", "失败"
 
 
 def failure(text: str, *, is_error: bool = False) -> ToolFailure | None:
-    """The error that an answer reports, or None; `is_error`: flagged by its transcript."""
-    found = _structured(text)
-    if found is None and text:
-        found = _shaped(text)
-    if found is None and is_error:
+    """Return the error that an answer reports, or None; `is_error` says that the transcript flags the answer."""
+    reported = _in_json(text) or _in_lines(text)
+    if reported is None and is_error:
         stop = len(text[:SPAN_CHARS].rstrip())
-        found = ToolFailure(error_code(text[:HEAD_CHARS]), 0, stop, text[:HEAD_CHARS])
-    return found
+        return ToolFailure(error_code(text[:HEAD_CHARS]), 0, stop, text[:HEAD_CHARS])
+    return reported
 
 
 def error_code(message: str, status: int | None = None) -> ErrorCode:
-    """The first rule that a message meets; a status code decides where no message does."""
+    """Return the code of the first rule that matches a message; a status code decides if the message is vague."""
     code: ErrorCode = next((rule.code for rule in _rules() if rule.says.search(message)), "other")
     if code in ("other", "state", "invalid_argument") and status in STATUS_CODES:
         return STATUS_CODES[status]
@@ -214,11 +213,12 @@ def error_code(message: str, status: int | None = None) -> ErrorCode:
 
 
 def says(text: str, code: ErrorCode) -> bool:
-    """Whether a text says what errors of this code say."""
+    """Whether a rule of a code matches a text."""
     return any(rule.says.search(text) for rule in _rules() if rule.code == code)
 
 
-def _structured(text: str) -> ToolFailure | None:
+def _in_json(text: str) -> ToolFailure | None:
+    """Return the error that a JSON object reports, even one that was cut short."""
     head = text[:64].lstrip()
     if head[:1] not in ("{", "["):
         return None
@@ -240,10 +240,12 @@ def _structured(text: str) -> ToolFailure | None:
 
 
 def _reported(value: dict[str, object]) -> tuple[str, int | None] | None:
-    """The message and status of a JSON error object; None if it is none."""
+    """Return the message and status of a JSON object that reports an error, or None."""
     status = next((number for key in _STATUS_KEYS if (number := _number(value.get(key))) and 400 <= number < 600), None)
-    nested = next((value[key] for key in _ERROR_KEYS if _is_told(value.get(key))), None)
-    words = (value.get("status"), value.get("type"), value.get("result")) if _is_report(value) else ()
+    nested = next((value[key] for key in _ERROR_KEYS if _is_error(value.get(key))), None)
+    # A large object with a status is rather a thing, an order for example, than the report of a call.
+    is_report = len(value) <= _FEW_KEYS or not value.keys().isdisjoint(("message", "msg", "detail", "reason"))
+    words = (value.get("status"), value.get("type"), value.get("result")) if is_report else ()
     fails = (
         nested is not None
         or status is not None
@@ -261,7 +263,7 @@ def _reported(value: dict[str, object]) -> tuple[str, int | None] | None:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """The texts in JSON, each with its key; a list of plain values is one text."""
+    """Yield the texts in JSON, each with its key; a list of plain values is one text."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from (f"{key}: {text}" for text in texts_in(item))
@@ -275,14 +277,9 @@ def texts_in(value: object) -> Iterator[str]:
         yield str(value)
 
 
-def _is_told(error: object) -> bool:
-    """Whether the value of an error key reports an error, rather than that there is none."""
-    return bool(error) and not (isinstance(error, str) and error.strip().lower() in _NOTHING)
-
-
-def _is_report(value: dict[str, object]) -> bool:
-    """Whether an object is about a call's outcome, rather than a thing that has a status."""
-    return len(value) <= _FEW_KEYS or not value.keys().isdisjoint(("message", "msg", "detail", "reason"))
+def _is_error(value: object) -> bool:
+    """Whether the value of an error key is an error, rather than an empty value or a word such as "none"."""
+    return bool(value) and not (isinstance(value, str) and value.strip().lower() in _NOTHING)
 
 
 def _messages(nested: object, value: dict[str, object]) -> Iterator[str]:
@@ -301,14 +298,13 @@ def _number(value: object) -> int | None:
     return int(value) if isinstance(value, str) and len(value) < 6 and value.isascii() and value.isdigit() else None
 
 
-def _shaped(text: str) -> ToolFailure | None:
-    """An error by the shape of its first or last lines."""
+def _in_lines(text: str) -> ToolFailure | None:
+    """Return the error that the first or last lines report."""
     for start, stop in _windows(text):
         part = text[start:stop]
         if trace := TRACEBACK.search(part):
-            raised = [match.start() for match in RAISED.finditer(part, trace.end())]
-            at = raised[-1] if raised else trace.start()
-            return _at(text, start + at)
+            places = [trace.start(), *(match.start() for match in RAISED.finditer(part, trace.end()))]
+            return _at(text, start + places[-1])
         if verdict := PYTEST.search(part):
             return _at(text, start + verdict.start())
     for place in _edges(text):
@@ -320,6 +316,7 @@ def _shaped(text: str) -> ToolFailure | None:
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the characters of the tail and the head, or of the whole of a short text."""
     if len(text) <= HEAD_CHARS + TAIL_CHARS:
         yield 0, len(text)
     else:
@@ -328,7 +325,7 @@ def _windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _edges(text: str) -> Iterator[int]:
-    """Where the first and the last lines with text begin, within the head and the tail."""
+    """Yield the starts of the first lines of the head and of the last lines of the tail, without blank lines."""
     head = list(islice(_lines(text[:HEAD_CHARS]), EDGE_LINES))
     yield from head
     base = max(0, len(text) - TAIL_CHARS)
@@ -337,7 +334,7 @@ def _edges(text: str) -> Iterator[int]:
 
 
 def _lines(text: str) -> Iterator[int]:
-    """Where lines begin that are not blank."""
+    """Yield the starts of lines that are not blank."""
     start = 0
     for line in text.split("\n"):
         if line and not line.isspace():
@@ -346,7 +343,7 @@ def _lines(text: str) -> Iterator[int]:
 
 
 def _lines_back(text: str) -> Iterator[int]:
-    """Where lines begin that are not blank, from the last one."""
+    """Yield the starts of lines that are not blank, from the last one."""
     stop = len(text)
     while stop >= 0:
         start = text.rfind("\n", 0, stop) + 1
@@ -356,12 +353,13 @@ def _lines_back(text: str) -> Iterator[int]:
 
 
 def _at(text: str, place: int) -> ToolFailure:
+    """Return the error with a message that begins at a place."""
     message = text[place : place + SHORT_CHARS * 2]
     return ToolFailure(error_code(message), *_line(text, place), message)
 
 
 def _line(text: str, place: int) -> tuple[int, int]:
-    """From the place to the end of its line, without blanks around it, at most `SPAN_CHARS`."""
+    """Return the characters from a place to the end of its line, without blanks around, at most `SPAN_CHARS`."""
     line = text[place : place + SPAN_CHARS]
     start = place + len(line) - len(line.lstrip())
     line = text[start : start + SPAN_CHARS].split("\n", 1)[0].rstrip()

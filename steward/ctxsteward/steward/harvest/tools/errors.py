@@ -2,9 +2,8 @@
 
 ``book may fail with payment at payment_id: take payment_id from get_user.`` An observation is a template over tool
 name, normalized error code and our own diff of arguments (`templates`), without words of a tool's answer or values of
-arguments. The words of the error without values are kept as a key (`cause_of`) to distinguish causes. The evidence is
-the failed answer and the later successful one. The end of the run decides the strength, so that a record can compare
-runs:
+arguments. The words of the error without values are a key (`cause_of`) that distinguishes causes. The evidence is the
+failed answer and the later successful one. The end of the run decides the strength, so that a record can compare runs:
 
     recovered   a fix in a run that succeeded, one observation for each recovery. If there was no fix, the run succeeded
                 without the call, and the advice is to stop
@@ -31,14 +30,7 @@ from ...observations.transcript import ReplayedTranscript
 from .calls import ToolStep, is_name, is_tool, steps
 from .episodes import ErrorEpisode, episodes
 from .error_codes import SPAN_CHARS, says
-from .templates import (
-    ArgumentFix,
-    FixTrigger,
-    Verb,
-    action,
-    attribute,
-    text,
-)
+from .templates import ArgumentFix, FixTrigger, Verb, action, attribute, text
 
 TOOL_ERRORS_EXTRACTOR = "tool_errors/6"
 MAX_FAILURES = 3
@@ -73,17 +65,17 @@ _STRENGTHS: dict[bool | None, Strength] = {True: "recovered", None: "accepted", 
 
 def tool_errors(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
     """Return the observations of a transcript's tool errors, in order."""
-    found: dict[tuple[FixTrigger, int | None, bool], tuple[tuple[ArgumentFix, ...], list[ErrorEpisode]]] = {}
-    standing = {step.tool: step.position for step in steps(replayed) if step.failure is None}  # last good calls
+    claims: dict[tuple[FixTrigger, int | None, bool], tuple[tuple[ArgumentFix, ...], list[ErrorEpisode]]] = {}
+    last_good = {step.tool: step.position for step in steps(replayed) if step.failure is None}
     for episode in episodes(replayed):
         if not is_tool(episode.failed.tool):
             continue
-        has_stopped = standing.get(episode.failed.tool, -1) < episode.failed.position
+        has_stopped = last_good.get(episode.failed.tool, -1) < episode.failed.position
         for trigger, advice in _claims(episode, replayed.succeeded if has_stopped else None):
             worked = episode.worked.position if episode.worked else None
-            found.setdefault((trigger, worked, advice[0].verb == "stop"), (advice, []))[1].append(episode)
-    made = (_observation(replayed, trigger, advice, seen) for (trigger, *_), (advice, seen) in found.items())
-    return tuple(observation for observation in made if observation is not None)
+            claims.setdefault((trigger, worked, advice[0].verb == "stop"), (advice, []))[1].append(episode)
+    observations = (_observation(replayed, trigger, *claim) for (trigger, *_), claim in claims.items())
+    return tuple(observation for observation in observations if observation is not None)
 
 
 def _claims(episode: ErrorEpisode, stopped: bool | None) -> Iterator[tuple[FixTrigger, tuple[ArgumentFix, ...]]]:
@@ -99,28 +91,30 @@ def _claims(episode: ErrorEpisode, stopped: bool | None) -> Iterator[tuple[FixTr
 def _observation(
     replayed: ReplayedTranscript, trigger: FixTrigger, advice: tuple[ArgumentFix, ...], seen: list[ErrorEpisode]
 ) -> Observation | None:
-    fitting = next((a for a in (advice, advice[:1]) if len(text(trigger, a)) <= MAX_TEXT_CHARS), None)
-    if fitting is None:
+    if len(text(trigger, advice)) > MAX_TEXT_CHARS:
+        advice = advice[:1]
+    line = text(trigger, advice)
+    if len(line) > MAX_TEXT_CHARS:
         return None
-    worked = seen[0].worked
-    has_stopped = fitting[0].verb == "stop"
-    places = tuple(_places(seen, worked, "contradicts" if replayed.succeeded is False else "recovers", has_stopped))
+    failed, worked = seen[0].failed, seen[0].worked
+    relation: Relation = "contradicts" if replayed.succeeded is False else "recovers"
+    places = tuple(_places(seen, worked, relation, has_stopped=advice[0].verb == "stop"))
     if not places:
         return None
     return Observation(
         kind="tool_fix",
-        text=text(trigger, fitting),
+        text=line,
         slot=Slot(subject=trigger.tool.lower(), attribute=attribute(trigger)),
         places=places,
         strength=_STRENGTHS[replayed.succeeded],
-        score=_SCORES[fitting[0].verb] if replayed.succeeded else UNRECOVERED_SCORE,
+        score=_SCORES[advice[0].verb] if replayed.succeeded else UNRECOVERED_SCORE,
         reach="shared",
         principal=replayed.principal,
         tool=trigger.tool,
         trigger=str(trigger),
-        action=action(fitting),
-        cause=cause_of(seen[0].failed),
-        ts=seen[0].failed.answer.ts if seen[0].failed.answer else None,
+        action=action(advice),
+        cause=cause_of(failed),
+        ts=failed.answer.ts if failed.answer else None,
         extractor=TOOL_ERRORS_EXTRACTOR,
     )
 
@@ -144,10 +138,18 @@ def cause_of(step: ToolStep) -> str:
 
 
 def _places(
-    seen: Iterable[ErrorEpisode], worked: ToolStep | None, relation: Relation, has_stopped: bool
+    seen: Iterable[ErrorEpisode], worked: ToolStep | None, relation: Relation, *, has_stopped: bool
 ) -> Iterator[MessageSpan]:
-    """Yield the failures, then the successful answer, or the last failure if that is empty or the run stopped."""
-    failures = [place for e in seen if (place := _failure(e.failed))][:MAX_FAILURES]
+    """Yield the failures, then the successful answer.
+
+    If that answer is empty, or the run stopped, the last failure has the relation instead.
+    """
+    failures: list[MessageSpan] = []
+    for step in (episode.failed for episode in seen):
+        if step.answer is not None and step.failure is not None:
+            place = MessageSpan.within(step.answer.ref, step.answer.text, step.failure.start, step.failure.stop)
+            failures += [place] if place else []
+    failures = failures[:MAX_FAILURES]
     answer = worked.answer if worked else None
     good = MessageSpan.opening(answer.ref, answer.text, SPAN_CHARS) if answer else None
     if (worked is not None or has_stopped) and good is None and failures:
@@ -157,9 +159,3 @@ def _places(
     yield from failures
     if failures and good is not None:
         yield good._replace(relation=relation)
-
-
-def _failure(step: ToolStep) -> MessageSpan | None:
-    if step.answer is None or step.failure is None:
-        return None
-    return MessageSpan.within(step.answer.ref, step.answer.text, step.failure.start, step.failure.stop)

@@ -3,7 +3,7 @@
 Tools state the rules of their service in their own words: ``{"status": "rejected", "reason": "Fares of …"}``, a note, a
 fee and its computation. A sentence about one thing is data; a sentence that recurs about several things is a statement.
 So an observation has a sentence and its *skeleton*: the words, with a slot for each value (numbers, codes, quotes,
-values of the call, names that a tool gave). Sentences of one tool with one skeleton are one claim. A record needs three
+values of the call, names in answers). Sentences of one tool with one skeleton are one claim. A record needs three
 runs, about three things if the answer names one (`is_identifier`). A slot shows its value only if it is the same in all
 runs (`statement`), so that a value of one run is shown to nobody else. Only a person puts a statement in force.
 
@@ -38,55 +38,58 @@ MAX_STATEMENTS = 60
 MAX_ANSWER_CHARS = 20_000
 MAX_SENTENCE_CHARS = 200
 MIN_WORDS = 3
-MAX_NAMES, MAX_NAME_CHARS = 400, 60
+MAX_NAMES, MIN_NAME_CHARS, MAX_NAME_CHARS = 400, 3, 60
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]{1,80}'|\"[^\"\n]{1,80}\"|`[^`\n]{1,80}`|“[^”\n]{1,80}”)(?!\w)")
+_CAPITAL = re.compile(r"[A-Z0-9]")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff<>`{}]")
 
 
-class ToldSentence(NamedTuple):
+class AnswerSentence(NamedTuple):
     """One sentence of an answer."""
 
     text: str
     start: int
-    """In the answer's text, in characters."""
+    """First character in the answer's text."""
     stop: int
     things: tuple[str, ...]
-    """Identifiers of what the answer is about there."""
+    """Identifiers of the things that the sentence is about."""
 
 
 def statements(replayed: ReplayedTranscript) -> tuple[Observation, ...]:
-    """One observation of each skeleton that the answers of a tool have in this run, in order."""
+    """Return an observation of each skeleton in the answers of each tool, in order."""
     found: dict[tuple[str, str], Observation] = {}
     names: dict[str, None] = {}
-    mended = {episode.failed.position for episode in episodes(replayed) if _is_mended(episode)}
+    misspelled = {episode.failed.position for episode in episodes(replayed) if _is_misspelled(episode)}
     for step in steps(replayed):
         answer = step.answer
         if answer is None or not is_tool(step.tool) or len(answer.text) > MAX_ANSWER_CHARS:
             continue
-        if step.position in mended:
-            continue  # the call was written wrong: `errors` tells what helped, and that is no rule of the service
+        if step.position in misspelled:
+            continue  # its message is no rule of the service, and `errors` advises on it
         _add_names(names, step)
-        for told in _told(step, answer):
-            skeleton = skeleton_of(told.text, tuple(names))
+        for sentence in _sentences(step, answer):
+            skeleton = skeleton_of(sentence.text, tuple(names))
             key = (step.tool, skeleton)
             if key in found or len(found) >= MAX_STATEMENTS or not _says_something(skeleton):
                 continue
-            observation = _observation(replayed, step, answer, told, skeleton)
+            observation = _observation(replayed, step, answer, sentence, skeleton)
             if observation is not None:
                 found[key] = observation
     return tuple(found.values())
 
 
-def _is_mended(episode: ErrorEpisode) -> bool:
-    """Whether an error was fixed only by writing the call in another way."""
-    told = [(FixTrigger(episode.failed.tool, episode.code, name), advice) for name, advice in episode.fixes]
-    return bool(told) and all(is_hintable(str(trigger), action(advice)) for trigger, advice in told)
+def _is_misspelled(episode: ErrorEpisode) -> bool:
+    """Whether the only fix of an error was to write the call in another way."""
+    return bool(episode.fixes) and all(
+        is_hintable(str(FixTrigger(episode.failed.tool, episode.code, name)), action(advice))
+        for name, advice in episode.fixes
+    )
 
 
 def skeleton_of(sentence: str, names: Sequence[str] = ()) -> str:
-    """The words of a sentence in lower case, a slot for each value.
+    """Return the words of a sentence in lower case, with a slot for each value.
 
     >>> skeleton_of("Fee for 'VIP' guests: 5 % of $300.")
     'fee for … guests: … % of …'
@@ -103,14 +106,14 @@ def skeleton_of(sentence: str, names: Sequence[str] = ()) -> str:
     return " ".join(words).casefold()
 
 
-def statement(told: Sequence[str], skeleton: str) -> str:
+def statement(texts: Sequence[str], skeleton: str) -> str:
     """Join sentences with one skeleton: a slot keeps its value only if all sentences have the same.
 
     >>> statement(["Fee: 5 % of $300.", "Fee: 5 % of $80."], "fee: … % of …")
     'Fee: 5 % of …'
     """
     pattern = re.compile(re.escape(skeleton).replace(r"\ ", r"\s+").replace(SLOT, "(.+?)"), re.IGNORECASE)
-    matches = [found for text in told if (found := pattern.fullmatch(text))]
+    matches = [found for text in texts if (found := pattern.fullmatch(text))]
     if not matches:
         return ""
     first = matches[0]
@@ -127,14 +130,14 @@ def _says_something(skeleton: str) -> bool:
 
 
 def _observation(
-    replayed: ReplayedTranscript, step: ToolStep, answer: ReplayedUtterance, told: ToldSentence, skeleton: str
+    replayed: ReplayedTranscript, step: ToolStep, answer: ReplayedUtterance, sentence: AnswerSentence, skeleton: str
 ) -> Observation | None:
-    place = MessageSpan.within(answer.ref, answer.text, told.start, told.stop)
-    if place is None or _UNSAFE.search(told.text):
+    place = MessageSpan.within(answer.ref, answer.text, sentence.start, sentence.stop)
+    if place is None or _UNSAFE.search(sentence.text):
         return None
     return Observation(
         kind="environment",
-        text=f'{step.tool} says "{told.text}"',
+        text=f'{step.tool} says "{sentence.text}"',
         slot=Slot(subject=step.tool.lower(), attribute=STATEMENT),
         places=(place,),
         strength="broad",
@@ -145,7 +148,7 @@ def _observation(
         trigger=f"tool:{step.tool}",
         cause=skeleton,
         ts=answer.ts,
-        run=run_key(replayed, told.things),
+        run=run_key(replayed, sentence.things),
         extractor=STATEMENTS_EXTRACTOR,
     )
 
@@ -153,14 +156,17 @@ def _observation(
 def run_key(replayed: ReplayedTranscript, things: Sequence[str]) -> str:
     """Return the key of a run's task: the things that an answer names, its task, its user, or its first message.
 
-    The first message counts only in an operator's own runs. Earlier versions decided the form of the key.
+    The first message counts only in an operator's own runs. Stored keys of earlier versions fix the form.
     """
-    name = f"of {replayed.principal}" if replayed.principal is not None else ""
-    name = name if replayed.task is None else f"task {replayed.task}"
+    name = opening = ""
     if things:
         name = f"about {_digest(sorted(things))}"
-    first = next(replayed.users(), None)
-    opening = _digest(_WORD.findall(first.text.casefold())) if first and replayed.is_task_run and not name else ""
+    elif replayed.task is not None:
+        name = f"task {replayed.task}"
+    elif replayed.principal is not None:
+        name = f"of {replayed.principal}"
+    elif replayed.is_task_run and (first := next(replayed.users(), None)):
+        opening = _digest(_WORD.findall(first.text.casefold()))
     return json.dumps([name, opening, int(bool(opening)), []], ensure_ascii=False, separators=(",", ":"))
 
 
@@ -181,7 +187,7 @@ def task_in(key: str) -> str:
     return f"={name}" if name else f"{opening}"
 
 
-def _told(step: ToolStep, answer: ReplayedUtterance) -> Iterator[ToldSentence]:
+def _sentences(step: ToolStep, answer: ReplayedUtterance) -> Iterator[AnswerSentence]:
     """Yield the sentences in the JSON of an answer, or in the message of a failure."""
     text = answer.text
     try:
@@ -190,7 +196,7 @@ def _told(step: ToolStep, answer: ReplayedUtterance) -> Iterator[ToldSentence]:
         value = None
     if value is None:
         if step.failure is not None:
-            yield from _sentences(text, text[step.failure.start : step.failure.stop], "", ())
+            yield from _sentences_of(text[step.failure.start : step.failure.stop], text, "", ())
         return
     called = () if step.failure else tuple(f"{path}={leaf}" for path, leaf in step.values() if is_identifier(path))
     waiting: list[tuple[object, str, tuple[str, ...]]] = [(value, "", ())]
@@ -206,36 +212,33 @@ def _told(step: ToolStep, answer: ReplayedUtterance) -> Iterator[ToldSentence]:
         elif isinstance(here, list):
             waiting += [(item, "", things) for item in here]
         elif isinstance(here, str):
-            yield from _sentences(text, here, label, things or called)
+            yield from _sentences_of(here, text, label, things or called)
 
 
-def _sentences(text: str, said: str, label: str, things: tuple[str, ...]) -> Iterator[ToldSentence]:
+def _sentences_of(string: str, text: str, label: str, things: tuple[str, ...]) -> Iterator[AnswerSentence]:
     """Yield a string of an answer, or the sentences of a long one, with their places in the answer's text.
 
     `label` is the string's key if its object has several sentences.
     """
-    written = [said, json.dumps(said)[1:-1], json.dumps(said, ensure_ascii=False)[1:-1]]
-    form = next((form for form in written if form in text), None)
+    forms = (string, json.dumps(string)[1:-1], json.dumps(string, ensure_ascii=False)[1:-1])
+    form = next((form for form in forms if form in text), None)
     if form is None:
         return
     base = text.find(form)
-    spans = [(0, len(said))] if len(said) <= MAX_SENTENCE_CHARS else sentences(said)
+    spans = [(0, len(string))] if len(string) <= MAX_SENTENCE_CHARS else sentences(string)
     lead = f"{label.replace('_', ' ')}: " if label else ""
     for first, last in spans:
-        line = " ".join(said[first:last].split())
+        line = " ".join(string[first:last].split())
         if MIN_WORDS < len(line) <= MAX_SENTENCE_CHARS:
-            span = (base + first, base + last) if form == said else (base, base + len(form))
-            yield ToldSentence(lead + line, *span, things)
+            span = (base + first, base + last) if form == string else (base, base + len(form))
+            yield AnswerSentence(lead + line, *span, things)
 
 
 def _add_names(names: dict[str, None], step: ToolStep) -> None:
     """Collect the names in a call and its answer: values with capitals or digits."""
-    called = (value for _, value in step.values() if isinstance(value, str) and _TELLING.search(value))
+    called = (value for _, value in step.values() if isinstance(value, str) and _CAPITAL.search(value))
     texts = (value for value in values_in(step.answer.text if step.answer else "") if isinstance(value, str))
-    told = (text for text in texts if " " in text and all(_TELLING.match(word) for word in text.split()))
-    for name in (*called, *told):
-        if 3 <= len(name) <= MAX_NAME_CHARS and len(names) < MAX_NAMES:
+    answered = (text for text in texts if " " in text and all(_CAPITAL.match(word) for word in text.split()))
+    for name in (*called, *answered):
+        if MIN_NAME_CHARS <= len(name) <= MAX_NAME_CHARS and len(names) < MAX_NAMES:
             names[name] = None
-
-
-_TELLING = re.compile(r"[A-Z0-9]")

@@ -1,35 +1,26 @@
 """The words of a tool-fix record: a template over tool name, error code and our own diff of arguments.
 
 An `ArgumentFix` has one of the verbs below, and renders to an action such as ``take payment_id from get_user_details``.
-`parse_action` reads it back, so that what was advised can be checked without a model:
-``parse_action(action(fixes)) == fixes``. Names are identifiers (`calls`), kinds are of the closed set of
-`calls.kind`; nothing else fills a hole.
+`parse_action` reads it back, so that advice can be checked without a model: ``parse_action(action(fixes)) == fixes``.
+Only identifiers (`calls.is_name`), kinds (`calls.kind`), rules and shapes (`patterns`) fill a hole of a template.
 
-    take      LEAF from TOOL               a value that an earlier answer of another tool held
+    take      LEAF from TOOL               a value from an earlier answer of another tool
     ask       the user for LEAF            a value that the user gave after the failure
-    total     LEAF to the figure …         a number, or the sum of a list, that the error itself named
+    total     LEAF to the figure …         a number, or the sum of a list, that the error names
     write     PARAMETER as KIND            another type or format
-    supply    PARAMETER                    it was not there (a switch: ``write`` it as true or false)
+    supply    PARAMETER                    it was missing (a switch: ``write`` it as true or false)
     omit      PARAMETER                    it was there
     fewer     of LEAF                      a list with fewer entries
-    change    LEAF                         another value; where from is not known
+    change    LEAF                         another value of unknown origin
     first     call TOOL first              the same arguments, after another tool's call
     repeat    call it again                the same arguments, at once
     stop      do not try it again          runs that succeed do without the call
-    drop      SHAPE from LEAF              what stood before its lines, or around it (line numbers, quotes)
-    keep      SHAPE of LEAF                what was missing before its lines (indentation)
-    begin     LEAF with MARK               one or two signs before a value (``#``)
-    give      VALUES for PARAMETER         values that the error itself names, or a bound
+    drop      SHAPE from LEAF              line numbers, indentation or quotes were too much
+    keep      SHAPE of LEAF                indentation was missing
+    begin     LEAF with MARK               one to three signs before a value (``#``)
+    give      VALUES for PARAMETER         values that the error names, or a bound
 
-An observation has the plain line of `text`; a record is written out by `sentence`, what is wrong and what to do.
-
-How a text that worked differs from one that failed, where they differ in shape alone, is a `TextShape`:
-
-    drop    line numbers, indentation or quotes that were there    ``12<tab>return x`` → ``return x``
-    keep    indentation that was missing                           ``return x`` → ``    return x``
-    begin   one to three signs before a value                      ``W17`` → ``#W17``
-
-Whatever else differs makes it another text. Nothing of a text is told but its shape, of a closed set.
+An observation has the plain line of `text`. A record has the `sentence`, which says the error and the advice.
 """
 
 from __future__ import annotations
@@ -37,77 +28,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from .calls import FIGURES, SWITCHES
 from .error_codes import ERROR_CODES, MALFORMED, REFUSED, ErrorCode
+from .patterns import MARK, SHAPES
 
-SHAPES = ("line numbers", "indentation", "quotes")
-MARK = r"[^\w\s`'\"\\;]{1,3}"
-"""Signs before a value; none that a line of ours is made of."""
-MAX_LINES = 200
 NO_ARGUMENTS: Mapping[str, Collection[str]] = MappingProxyType({})
-_PREFIX = re.compile(r"(?P<indent>[ \t]+)|[ \t]*(?P<number>\d{1,6})[ \t]*(?:[\t|:→>.)-][ \t]*|[ \t]+)")
-_MARK = re.compile(MARK)
-
-
-class TextShape(NamedTuple):
-    """What to do about a text."""
-
-    do: Literal["drop", "keep", "begin"]
-    what: str
-    """One of `SHAPES`; of ``begin``, the signs."""
-
-
-def reshaped(before: str, after: str) -> TextShape | None:
-    """What a change did to the shape of a text; None: it did something else.
-
-    >>> reshaped("  1\\tdef f():\\n  2\\t    pass", "def f():\\n    pass")
-    TextShape(do='drop', what='line numbers')
-    >>> reshaped("W17", "#W17"), reshaped("W17", "W18")
-    (TextShape(do='begin', what='#'), None)
-    """
-    if before == after or not before.strip() or not after.strip():
-        return None
-    if len(before) == len(after) + 2 and before[1:-1] == after and before[0] == before[-1] and before[0] in "\"'`":
-        return TextShape("drop", "quotes")
-    old, new = ([line for line in text.rstrip().splitlines() if line.strip()] for text in (before, after))
-    if len(old) != len(new) or len(old) > MAX_LINES:
-        return None
-    pairs = [(one, other) for one, other in zip(old, new, strict=True) if one != other]
-    dropped = _shape([_lead(longer, shorter) for longer, shorter in pairs])
-    if dropped == "line numbers" and (len(pairs) < len(old) or (len(old) == 1 and not _is_a_line(old[0], new[0]))):
-        dropped = None  # a number before one value may be a part of it
-    if dropped is not None:
-        return TextShape("drop", dropped)
-    if _shape([_lead(longer, shorter) for shorter, longer in pairs]) == "indentation":
-        return TextShape("keep", "indentation")
-    mark = after.removesuffix(before)
-    is_mark = len(old) == 1 and after.endswith(before) and _MARK.fullmatch(mark)
-    return TextShape("begin", mark) if is_mark else None
-
-
-def _lead(longer: str, shorter: str) -> str | None:
-    """What stands before a line that is otherwise the same; None: it is not."""
-    return longer.removesuffix(shorter) if longer.endswith(shorter) and longer != shorter else None
-
-
-def _is_a_line(numbered: str, line: str) -> bool:
-    """Whether one numbered line is a line of a text that a tool has numbered, rather than a value with a number."""
-    return " " in line.strip() and numbered.removesuffix(line).rstrip(" ")[-1:] in ("\t", ":", "|", "→")
-
-
-def _shape(leads: Sequence[str | None]) -> str | None:
-    """What stands before these lines; line numbers count on."""
-    found = [_PREFIX.fullmatch(lead) if lead else None for lead in leads]
-    if not found or not all(found):
-        return None
-    if all(match is not None and match["indent"] for match in found):
-        return "indentation"
-    numbers = [int(match["number"]) for match in found if match is not None and match["number"]]
-    return "line numbers" if len(numbers) == len(leads) and all(o < t for o, t in pairwise(numbers)) else None
 
 
 Verb = Literal[
@@ -165,17 +93,17 @@ _TRIGGER = re.compile(r"tool:(\S{1,64}) error:([a-z_]{1,40})(?: arg:(\S{1,160}))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgumentFix:
-    """What was different about the call that worked."""
+    """One difference of the call that worked."""
 
     verb: Verb
     what: str | None = None
-    """A leaf or parameter; None where the verb has none."""
+    """A leaf or parameter, if the verb has one."""
     source: str | None = None
-    """A tool, or the kind of value that worked."""
+    """A tool, or the kind, shape or rule of the value that worked."""
 
     @property
     def plain(self) -> ArgumentFix:
-        """The same, whichever tool had added what is dropped."""
+        """The same fix without the tool that added the dropped part."""
         if self.verb != "drop" or self.source is None:
             return self
         return ArgumentFix(verb="drop", what=self.what, source=self.source.partition(" that ")[0])
@@ -183,7 +111,7 @@ class ArgumentFix:
 
 @dataclass(frozen=True, slots=True)
 class FixTrigger:
-    """When a record applies: a call of this tool, with this parameter where one is named."""
+    """When a record applies: at a call of a tool, and with a parameter if it names one."""
 
     tool: str
     code: ErrorCode
@@ -195,7 +123,7 @@ class FixTrigger:
 
 
 def action(fixes: Sequence[ArgumentFix]) -> str:
-    """What to do, in words.
+    """Return the advice in words.
 
     >>> action((ArgumentFix(verb="take", what="payment_id", source="get_user_details"),))
     'take payment_id from get_user_details'
@@ -204,7 +132,7 @@ def action(fixes: Sequence[ArgumentFix]) -> str:
 
 
 def parse_action(text: str) -> tuple[ArgumentFix, ...]:
-    """The fixes that an action renders; none for other words."""
+    """Return the fixes of an action, or nothing for other words."""
     fixes = tuple(_parsed(part) for part in text.split("; "))
     return tuple(fix for fix in fixes if fix) if all(fixes) else ()
 
@@ -217,7 +145,7 @@ def _parsed(text: str) -> ArgumentFix | None:
 
 
 def parse_trigger(text: str) -> FixTrigger | None:
-    """The trigger in ``tool:NAME error:CODE [arg:NAME]``; None for other words."""
+    """Return the trigger in ``tool:NAME error:CODE [arg:NAME]``, or None for other words."""
     match = _TRIGGER.fullmatch(text)
     if match is None:
         return None
@@ -231,15 +159,15 @@ def is_repair(
     reading_tools: Collection[str] = (),
     tool_arguments: Mapping[str, Collection[str]] = NO_ARGUMENTS,
 ) -> bool:
-    """Whether advice mends how a call is written and not what it does: then nobody has to be asked.
+    """Whether advice only changes how a call is written and not what it does, so that no person must approve it.
 
-    Its error says that the call was malformed (`MALFORMED`), not that it was refused: what gets past a refusal
-    weakens a check. And it writes a value in another format, adds what was required, or has the user asked.
-    What removes something, takes another value, a figure, a switch or nothing, or calls another tool, is for a person
-    to say; of a call that changes nothing (`reading_tools`) only the last is.
+    Its error must say that the call was malformed (`MALFORMED`), not that it was refused, because advice that gets past
+    a refusal weakens a check. The advice must write a value in another format, add a required argument, or ask the
+    user. A person decides about advice that removes something, gives another value, a figure or a switch, or calls
+    another tool. For a tool that changes nothing (`reading_tools`), a person decides only about calls of tools that do.
 
-    An argument that was not given before is named by the error's text alone, which anybody may have written. So it must
-    stand among the arguments that the operator declares of the tool (`tool_arguments`).
+    The error's text, which anybody may have written, is the only source of an added argument. So the operator must
+    declare the argument (`tool_arguments`).
 
     >>> is_repair("tool:book error:invalid_argument arg:day", "write day as YYYY-MM-DD")
     True
@@ -257,7 +185,7 @@ def is_repair(
 
 
 def _may_add(fix: ArgumentFix) -> bool:
-    """Whether advice may be to give an argument that was not given before."""
+    """Whether advice may add an argument."""
     return fix.verb in ("supply", "take") or (fix.verb == "write" and fix.source in SWITCHES)
 
 
@@ -279,10 +207,10 @@ def is_hintable(
     reading_tools: Collection[str] = (),
     tool_arguments: Mapping[str, Collection[str]] = NO_ARGUMENTS,
 ) -> bool:
-    """Whether advice may be shown after the very error although it was seen once or twice.
+    """Whether advice that was seen only once or twice may be shown right after the same error.
 
-    It mends how a call is written (`is_repair`), or it says again what the error itself asks of a value, and checked on
-    the call that passed. Never after a refusal, never a switch, and no figure that is raised.
+    It must be a repair (`is_repair`), or repeat a rule of the error that the call that passed obeyed. It may not follow
+    a refusal, set a switch, or raise a figure.
 
     >>> at = "tool:save error:other arg:size"
     >>> [is_hintable(at, f"give {what} for size") for what in ("one of S, M", "at least 5")]
@@ -297,7 +225,7 @@ def is_hintable(
 
 
 def is_figure(advice: str | None) -> bool:
-    """Whether advice names a bound that one run's own figures may have set ("only 4 left"): once is not enough.
+    """Whether advice names a bound that may hold for one run only ("only 4 left"), so that one run is not enough.
 
     >>> is_figure("give at most 4 for seats"), is_figure("give at most 20 characters for title")
     (True, False)
@@ -323,12 +251,12 @@ _SWITCHED = re.compile(r"\b(?:true|false|null|none)\b", re.IGNORECASE)
 
 
 def attribute(trigger: FixTrigger) -> str:
-    """The slot's attribute: records of one tool, code and parameter are about one thing."""
+    """Return the slot's attribute, which records of one code and parameter share."""
     return f"error:{trigger.code}" + (f":{trigger.parameter}" if trigger.parameter else "")
 
 
 def text(trigger: FixTrigger, fixes: Sequence[ArgumentFix]) -> str:
-    """The record's line.
+    """Return the line of an observation.
 
     >>> fix = ArgumentFix(verb="take", what="payment_id", source="get_user")
     >>> text(FixTrigger("book", "payment", "payment_id"), [fix])
@@ -374,7 +302,7 @@ _WITHOUT: dict[ErrorCode, str] = {
     "unexpected_argument": "fails",
     "too_large": "finds it too large",
 }
-"""The same of a call of which no parameter is named."""
+"""The same without a parameter."""
 _IN_SHORT: dict[Verb, str] = {
     "write": "write it as {source}",
     "supply": "give it",
@@ -388,12 +316,12 @@ _IN_SHORT: dict[Verb, str] = {
     "begin": "begin it with `{source}`",
     "fewer": "give fewer",
 }
-"""What to do about the parameter that was just named."""
+"""Advice about the parameter that the sentence has named."""
 _ADDED = re.compile(r"that (\S+) adds")
 
 
 def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, words: str = "") -> str:
-    """What is wrong and what to do, in one sentence; `words`: what the error says, where it may be quoted.
+    """Return error and advice in one sentence; `words` are the error's own, if they may be quoted.
 
     >>> fix = ArgumentFix(verb="write", what="day", source="YYYY-MM-DD")
     >>> sentence(FixTrigger("book", "invalid_argument", "day"), [fix])
@@ -403,7 +331,7 @@ def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, words: str = 
     """
     if words:
         wrong = f'says "{words}"'
-        trigger = FixTrigger(trigger.tool, trigger.code)  # so that what to do names the parameter
+        trigger = FixTrigger(trigger.tool, trigger.code)  # so that the advice names the parameter
     elif trigger.parameter or trigger.code not in _WITHOUT:
         wrong = _WRONG[trigger.code].format(what=_ticked(trigger.parameter))
     else:
@@ -412,7 +340,7 @@ def sentence(trigger: FixTrigger, fixes: Sequence[ArgumentFix], *, words: str = 
 
 
 def _advice(trigger: FixTrigger, fixes: Sequence[ArgumentFix]) -> str:
-    """What to do, in words, names marked; a parameter that was just named is "it"."""
+    """Return the advice with names in backquotes, and with "it" for the trigger's parameter."""
     parts = []
     for fix in fixes:
         is_named = fix.what is not None and fix.what == trigger.parameter and fix.verb in _IN_SHORT
