@@ -104,7 +104,7 @@ class Artifact:
         return ArtifactRank(self.revision, numbers, self.messages, self.transcript)
 
     def text(self, ref: str) -> CitedText | None:
-        """The cited text with this reference."""
+        """Return the cited text with this reference, or None."""
         return next((cited for cited in self.cited if cited.ref == ref), None)
 
 
@@ -141,21 +141,21 @@ def build_artifact(
             revision=revision,
             messages=len(replayed.utterances),
             shown=tuple(sorted(replayed.shown)),
-            observations=tuple(_ordered(found)),
-            cited=_cited(found, texts),
+            observations=tuple(_ordered(group)),
+            cited=_cited(group, texts),
             refused=0 if at else refused,
         )
-        for at, (principals, found) in enumerate([first, *others])
+        for at, (principals, group) in enumerate([first, *others])
     )
 
 
-def _ordered(found: Iterable[Observation]) -> Iterator[Observation]:
+def _ordered(observations: Iterable[Observation]) -> Iterator[Observation]:
     """Yield each observation once, in the order of their `repr`.
 
     A `repr` begins with kind and text, so the slow whole `repr` is made only if these are equal.
     """
     by_text: dict[tuple[str, str], list[Observation]] = {}
-    for observation in found:
+    for observation in observations:
         by_text.setdefault((observation.kind, repr(observation.text)), []).append(observation)
     for _, alike in sorted(by_text.items(), key=itemgetter(0)):
         yield from alike if len(alike) == 1 else sorted(set(alike), key=repr)
@@ -167,8 +167,8 @@ def transcript_address(key: AddressKey, replayed: ReplayedTranscript, extractor:
     return address_of(key, subject_of(replayed.session, replayed.principal), "transcript", data)
 
 
-def _cited(found: Sequence[Observation], texts: dict[str, ReplayedUtterance]) -> tuple[CitedText, ...]:
-    refs = {place.ref for observation in found for place in observation.places}
+def _cited(observations: Sequence[Observation], texts: dict[str, ReplayedUtterance]) -> tuple[CitedText, ...]:
+    refs = {place.ref for observation in observations for place in observation.places}
     return tuple(
         CitedText(ref=said.ref, role=said.role, text=said.text, trust=said.trust, principal=said.principal, ts=said.ts)
         for said in sorted((texts[ref] for ref in refs), key=lambda said: (said.ordinal, said.ref))
@@ -232,7 +232,7 @@ def parse_artifact(data: bytes, what: str = "artifact") -> Artifact:
             raise UnsupportedVersion(what, version, ARTIFACT_VERSION)
         if version == 1:
             _rename_speakers(fields, fields["session"], None)
-        fields["observations"] = tuple(map(observation_of, filter(_is_kept, fields["observations"])))
+        fields["observations"] = tuple(map(observation_of, filter(_is_shared, fields["observations"])))
         fields["cited"] = tuple(CitedText(**cited) for cited in fields["cited"])
         for name in ("principals", "shown"):
             fields[name] = tuple(fields[name])
@@ -259,7 +259,7 @@ _VALUES = attrgetter(*_NAMES)
 _DEFAULTS = tuple(field.default for field in Observation.__dataclass_fields__.values())
 
 
-def _is_kept(fields: dict[str, Any]) -> bool:
+def _is_shared(fields: dict[str, Any]) -> bool:
     """Whether an observation is for everybody; earlier versions also stored observations about one person."""
     return fields["reach"] == "shared" and fields["kind"] in KINDS
 
@@ -339,7 +339,7 @@ def verified(evidence: Evidence, cited: CitedText | None, key: AddressKey) -> bo
 
 
 def quotes(evidence: Iterable[Evidence], cited: Iterable[CitedText | None], key: AddressKey) -> Iterator[EvidenceQuote]:
-    """Yield the words of each piece of evidence."""
+    """Yield each piece of evidence with its words."""
     for entry, said in zip(evidence, cited, strict=True):
         text = cut(said.text, *entry.span) if said is not None else None
         yield EvidenceQuote(entry, text, verified(entry, said, key))

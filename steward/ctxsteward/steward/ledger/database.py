@@ -66,10 +66,10 @@ _SCRUBBED = "INSERT INTO about VALUES ('scrubs', 1) ON CONFLICT (name) DO UPDATE
 
 
 class LedgerDatabase:
-    """One file, safe with threads of one process; processes take turns."""
+    """The ledger's file, safe with threads of one process; processes take turns."""
 
     _same: SameFile | None = None
-    """Detects that the file was replaced; None while it is prepared, and in memory."""
+    """Detector of a replaced file; None while the file is prepared, and in memory."""
 
     def __init__(self, path: Path, about: str) -> None:
         """Open or create the file; `about` names tenant and agent, and a file about others is refused."""
@@ -114,10 +114,10 @@ class LedgerDatabase:
                 self.run(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._create()
                 self.run("INSERT INTO about VALUES ('about', ?)", about)
-            found = (self.noted("about") or "").partition(", sketches ")[0]  # a suffix of earlier versions
-            if found != about:
+            noted = (self.noted("about") or "").partition(", sketches ")[0]  # a suffix of earlier versions
+            if noted != about:
                 raise StoreError(
-                    f"{self.path}: a ledger of {found}, not of {about}; name another file, or delete this one"
+                    f"{self.path}: a ledger of {noted}, not of {about}; name another file, or delete this one"
                 )
             if self.rows("PRAGMA user_version")[0][0] < VERSION:
                 self._recreate()
@@ -126,9 +126,9 @@ class LedgerDatabase:
 
     def _create(self) -> None:
         """Create missing tables."""
-        there = {row[0] for row in self.rows("SELECT name FROM sqlite_master")}
+        names = {row[0] for row in self.rows("SELECT name FROM sqlite_master")}
         for statement in _STATEMENTS:
-            if _NAME.search(statement)[1] not in there:  # type: ignore[index]
+            if _NAME.search(statement)[1] not in names:  # type: ignore[index]
                 self.run(statement)
         self.run(f"PRAGMA user_version = {VERSION}")
 
@@ -163,11 +163,11 @@ class LedgerDatabase:
 
     def among(self, query: str, keys: Iterable[str | int | bytes]) -> list[Any]:
         """Return the rows of a query with ``IN (…)`` for any number of keys."""
-        found, todo = [], list(keys)
-        for start in range(0, len(todo), _MAX_VARIABLES):
-            page = todo[start : start + _MAX_VARIABLES]
-            found += self.rows(query.replace("(…)", f"({', '.join('?' * len(page))})"), *page)
-        return found
+        rows, keys = [], list(keys)
+        for start in range(0, len(keys), _MAX_VARIABLES):
+            page = keys[start : start + _MAX_VARIABLES]
+            rows += self.rows(query.replace("(…)", f"({', '.join('?' * len(page))})"), *page)
+        return rows
 
     def run(self, query: str, *values: object) -> int:
         with self._lock, self._named():
@@ -222,7 +222,7 @@ def claim_row(claim: Claim) -> str:
     fields, wording = _CLAIM_VALUES(claim), claim.wording
     if wording is None:
         return _PLAIN.encode([*fields])
-    sets = [_row_of(sorted(found)) for found in _SET_VALUES(wording)]
+    sets = [_row_of(sorted(words)) for words in _SET_VALUES(wording)]
     return _PLAIN.encode([*fields, int(wording.negative), _row_of(wording.tokens), *sets])
 
 
@@ -233,10 +233,9 @@ def claim_in(id: str, row: str) -> Claim:
     wording = None
     if features:
         negative, tokens, *sets = features
-        found = {name: frozenset(_words_of(words)) for name, words in zip(_SETS, sets, strict=True)}
-        wording = ClaimFeatures(tokens=tuple(_words_of(tokens)), negative=bool(negative), **found)
-    named = dict(zip(_CLAIM, fields, strict=True))
-    return Claim(id=id, **named, wording=wording)
+        named_sets = {name: frozenset(_words_of(words)) for name, words in zip(_SETS, sets, strict=True)}
+        wording = ClaimFeatures(tokens=tuple(_words_of(tokens)), negative=bool(negative), **named_sets)
+    return Claim(id=id, **dict(zip(_CLAIM, fields, strict=True)), wording=wording)
 
 
 def _row_of(words: Sequence[str]) -> str | Sequence[str]:
@@ -256,7 +255,7 @@ _CLAIM_VALUES = attrgetter(*_CLAIM)
 
 
 def seen_row(seen: IndexedObservation) -> str:
-    """Return the fields of an observation that are no columns, as JSON."""
+    """Return the fields of an observation without columns, as JSON."""
     observation, brief = seen.observation, seen.brief
     rest = {name: value for name, value in observation_fields(observation).items() if name not in _NOT_REST}
     slot = observation.slot

@@ -1,7 +1,7 @@
 """The ledger: all observations of one agent's transcripts, the records made from them, and the use of each record.
 
     ledger = Ledger.open(path, store, "acme", "support")
-    ledger.absorb(*artifacts)                      a set: order, batches and repeats do not matter
+    ledger.absorb(*artifacts)                      in any order and batches; repeats change nothing
     for record in ledger.records(JudgementContext(now="2026-11-22T00:00:00Z", run="night-7")): …
     ledger.withdraw(session="s-42")
     ledger.uses.catch_up(addresses, read, gone)    reads new batches; a repeat or a kill does not matter
@@ -48,13 +48,7 @@ from .database import LedgerDatabase, observations
 from .index import ObservationIndex
 from .judgement import RecordBasis, basis_of, judged, support
 from .reconciliation import Reconciliation
-from .records import (
-    PLAIN,
-    JudgementContext,
-    LedgerIdentity,
-    line,
-    recommendation,
-)
+from .records import PLAIN, JudgementContext, LedgerIdentity, line, recommendation
 from .usage_table import UsageTable
 
 _EVERYBODY = ""
@@ -117,8 +111,8 @@ class Ledger:
         """Add artifacts, except known, outdated and forgotten ones; return the number of new observations."""
         with self._db.writing():
             self._made = None
-            found = ((self._artifacts.address(one), one) for one in artifacts)
-            return self._index.add((address, one) for address, one in found if address is not None)
+            addressed = ((self._artifacts.address(artifact), artifact) for artifact in artifacts)
+            return self._index.add((address, artifact) for address, artifact in addressed if address is not None)
 
     def absorb_kept(self, addresses: Iterable[str]) -> tuple[int, int]:
         """Add artifacts of the store by address; return the numbers of new observations and of missing artifacts."""
@@ -143,8 +137,8 @@ class Ledger:
     def cites(self, session: str, ref: str) -> bool:
         """Whether an artifact cites this message of a session, and can still be read."""
         rows = self._db.rows("SELECT address FROM artifacts WHERE live AND session = ?", session)
-        found = (self._artifacts.find(row[0]) for row in rows)
-        return any(cited.ref == ref for artifact in found if artifact for cited in artifact.cited)
+        artifacts = (self._artifacts.find(row[0]) for row in rows)
+        return any(cited.ref == ref for artifact in artifacts if artifact for cited in artifact.cited)
 
     # -- forgetting ---------------------------------------------------------------------------------------------
 
@@ -155,7 +149,7 @@ class Ledger:
 
     def __call__(self, gone: Sequence[Deletion]) -> int:
         """Remove forgotten words when `store.erasers` are called; return the number of removed observations."""
-        pairs = [(one.session, one.principal) for one in gone if one.tenant == self._tenant]
+        pairs = [(deletion.session, deletion.principal) for deletion in gone if deletion.tenant == self._tenant]
         return self._take_out(pairs) if pairs else 0
 
     def withdraw(
@@ -168,15 +162,15 @@ class Ledger:
         """
         if session is None and principal is None:
             raise InputError("nothing to withdraw: name a session, a principal, or both")
-        held = [
+        artifacts = [
             (name, people)
             for _, name, people in self._held(session)
             if principal is None or principal in possible_speakers(name, people)
         ]
-        pairs = [(name, principal) for name, _ in held] or ([(session, principal)] if session else [])
+        pairs = [(name, principal) for name, _ in artifacts] or ([(session, principal)] if session else [])
         if told is not None:
             for name in sorted({name for name, _ in pairs}):
-                everybody = {who for other, people in held if other == name for who in people}
+                everybody = {who for other, people in artifacts if other == name for who in people}
                 if principal is not None:
                     everybody &= {principal, None} if principal == name else {principal}
                 subjects = in_order(everybody, name)
@@ -232,34 +226,33 @@ class Ledger:
 
     def records(self, as_of: JudgementContext = PLAIN) -> Iterator[MetaRecommendation]:
         """Yield every record, sorted by id."""
-        for one in self._judged(as_of):
-            yield self._record(one, as_of)
+        for draft in self._judged(as_of):
+            yield self._record(draft, as_of)
 
     def judged(self, as_of: JudgementContext = PLAIN) -> AdmittedRecords:
         """Return the active records, and counts of all records."""
-        every = self._judged(as_of)
-        active = tuple(self._record(one, as_of) for one in every if one.standing.status == "active")
+        drafts = self._judged(as_of)
+        active = tuple(self._record(draft, as_of) for draft in drafts if draft.standing.status == "active")
         for record in active:
             validate("meta_recommendation", record.model_dump(mode="json", warnings=False), f"record {record.id}")
-        said = [[one.id, *one.standing, one.review.text if one.review else None] for one in every]
+        verdicts = [[draft.id, *draft.standing, draft.review.text if draft.review else None] for draft in drafts]
         return AdmittedRecords(
             active=active,
-            digest=hashlib.sha256(canonical([self.digest(), said])).hexdigest(),
+            digest=hashlib.sha256(canonical([self.digest(), verdicts])).hexdigest(),
             now=as_of.now or "",
             reviews=as_of.reviews,
-            statuses=dict(sorted(Counter(one.standing.status for one in every).items())),
+            statuses=dict(sorted(Counter(draft.standing.status for draft in drafts).items())),
             refused=len(self.flawed()),
         )
 
     def record(self, id: str, as_of: JudgementContext = PLAIN) -> MetaRecommendation | None:
         """Return a record by its id or an earlier id."""
-        found = (one for one in self._judged(as_of) if id in one.names)
-        return next((self._record(one, as_of) for one in found), None)
+        return next((self._record(draft, as_of) for draft in self._judged(as_of) if id in draft.names), None)
 
     def flawed(self) -> dict[str, str]:
         """Return why the schema of records refuses drafts, by id."""
-        found = self._reconciled()
-        return dict(sorted((found.drafts[label].id, flaw) for label, flaw in found.flaws.items()))
+        reconciliation = self._reconciled()
+        return dict(sorted((reconciliation.drafts[label].id, flaw) for label, flaw in reconciliation.flaws.items()))
 
     def digest(self) -> str:
         """Return a digest of all observations, equal for equal sets of artifacts."""
@@ -288,49 +281,54 @@ class Ledger:
 
     def support(self, record: MetaRecommendation, policy: AdmissionPolicy | None = None) -> RecordSupport | None:
         """Return the support of a record for erasures; None if it is unknown or its gate counts no voices."""
-        found = self._reconciled()
-        draft = found.draft(record.id)
+        reconciliation = self._reconciled()
+        draft = reconciliation.draft(record.id)
         if draft is None:
             return None
         approved = record.review is not None and record.review.state == "approved"
-        seen = observations(self._db, [brief.id for brief in found.lending(draft)]).values()
+        seen = observations(self._db, [brief.id for brief in reconciliation.supporting(draft)]).values()
         address = self._store.vault(self._tenant).subject_address
         return support(draft, seen, policy or AdmissionPolicy(), address, approved=approved)
 
     def basis(self, id: str) -> RecordBasis | None:
         """Return the counts behind a record; None for an unknown id."""
-        found = self._reconciled()
-        draft = found.draft(id)
+        reconciliation = self._reconciled()
+        draft = reconciliation.draft(id)
         if draft is None:
             return None
         read = self._db.rows("SELECT count(DISTINCT session) FROM artifacts WHERE live")[0][0]
-        return basis_of(draft, read, found.lending(draft), self._db)
+        return basis_of(draft, read, reconciliation.supporting(draft), self._db)
 
     def recurring(self, since_seconds: float, until_seconds: float) -> list[tuple[str, int]]:
-        """Return record id and number of transcripts of each error in this time (Unix seconds), most frequent first."""
-        found, sessions = self._reconciled(), defaultdict[str, set[str]](set)
+        """Return record id and number of transcripts of each error in a time (Unix seconds), most frequent first."""
+        reconciliation, sessions = self._reconciled(), defaultdict[str, set[str]](set)
         errors = [kind for kind, spec in KINDS.items() if spec.is_template and spec.gate != "seen"]
         query = "SELECT claim, session, seconds FROM seen WHERE kind IN (…)"
         for claim, session, seconds in self._db.among(query, errors):
-            label = found.labels[claim]
-            if since_seconds <= seconds < until_seconds and label in found.drafts and label not in found.flaws:
-                sessions[found.drafts[label].id].add(session)
+            label = reconciliation.labels[claim]
+            if (
+                since_seconds <= seconds < until_seconds
+                and label in reconciliation.drafts
+                and label not in reconciliation.flaws
+            ):
+                sessions[reconciliation.drafts[label].id].add(session)
         return sorted(((id_, len(many)) for id_, many in sessions.items()), key=lambda one: (-one[1], one[0]))
 
     def broken(self, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:
         """Return the evidence whose bytes are missing or do not match their address."""
         texts = zip(evidence, self._cited(evidence), strict=True)
-        return tuple(one for one, cited in texts if not verified(one, cited, self._key))
+        return tuple(span for span, cited in texts if not verified(span, cited, self._key))
 
     def _cited(self, evidence: Sequence[Evidence]) -> list[CitedText | None]:
-        found: dict[tuple[str, str], dict[str, CitedText]] = {}
-        for one in evidence:
-            place = (one.source, one.session)
-            if place not in found:
+        """Return the cited text of each span, or None if no live artifact has it."""
+        texts: dict[tuple[str, str], dict[str, CitedText]] = {}
+        for span in evidence:
+            place = (span.source, span.session)
+            if place not in texts:
                 rows = self._db.rows("SELECT address FROM artifacts WHERE live AND source = ? AND session = ?", *place)
-                kept = [self._artifacts.find(row[0]) for row in rows]
-                found[place] = {cited.ref: cited for artifact in kept if artifact for cited in artifact.cited}
-        return [found[one.source, one.session].get(one.ref) for one in evidence]
+                artifacts = [self._artifacts.find(row[0]) for row in rows]
+                texts[place] = {cited.ref: cited for artifact in artifacts if artifact for cited in artifact.cited}
+        return [texts[span.source, span.session].get(span.ref) for span in evidence]
 
     # -- inside -------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ _INSERT = f"INSERT INTO seen VALUES ({', '.join('?' * (len(ObservationBrief._fie
 
 
 class ObservationIndex:
-    """Observations in a `LedgerDatabase`."""
+    """The observations in a `LedgerDatabase`."""
 
     def __init__(self, database: LedgerDatabase, key: AddressKey, frame: LedgerIdentity) -> None:
         self._db, self._key, self._frame = database, key, frame
@@ -45,9 +45,9 @@ class ObservationIndex:
 
     def drop(self, addresses: Collection[str]) -> int:
         """Remove artifacts, and return the number of removed observations."""
-        gone = self._leave(addresses)
+        count = self._leave(addresses)
         self._db.many("DELETE FROM artifacts WHERE address = ?", [(address,) for address in addresses])
-        return gone
+        return count
 
     # -- inside -------------------------------------------------------------------------------------------------
 
@@ -58,16 +58,16 @@ class ObservationIndex:
 
     def _enter(self, address: str, artifact: Artifact) -> bool:
         """Add an artifact, and return whether it is live; if so, artifacts of older readings stop being live."""
-        elders = self._db.rows(
+        readings = self._db.rows(
             "SELECT address, transcript, rank, live FROM artifacts WHERE session = ? AND source = ?",
             artifact.session,
             artifact.source,
         )
         rank = json.dumps(artifact.rank)
-        live = all(json.loads(row[2]) <= json.loads(rank) for row in elders)
-        if live and (leaving := [row[0] for row in elders if row[3] and row[1] != artifact.transcript]):
+        live = all(json.loads(row[2]) <= json.loads(rank) for row in readings)
+        if live and (leaving := [row[0] for row in readings if row[3] and row[1] != artifact.transcript]):
             self._leave(leaving)
-            self._db.many("UPDATE artifacts SET live = 0 WHERE address = ?", [(one,) for one in leaving])
+            self._db.many("UPDATE artifacts SET live = 0 WHERE address = ?", [(older,) for older in leaving])
         self._db.run(
             "INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)",
             address,

@@ -6,8 +6,8 @@ Each draft is judged alone, then drafts that contest each other are settled (`ad
 
 `support` lists the voices behind a draft for erasures, as addresses of subjects. A place is lost with its session, or
 with anybody whose words the observation quotes. A record that a person approved needs one voice, a fix as many
-principals as its gate wants recoveries, and any other record as many principals as its gate wants. Look-alike names are
-one voice.
+principals as its gate requires recoveries, and any other record as many principals as its gate requires. Look-alike
+names are one voice.
 
 Source: the state design (k independent principals; erasure).
 """
@@ -32,53 +32,55 @@ from .reconciliation import Reconciliation
 
 
 def judged(
-    found: Reconciliation, policy: AdmissionPolicy, now_seconds: float | None, reviews: Mapping[str, Review]
+    reconciliation: Reconciliation, policy: AdmissionPolicy, now_seconds: float | None, reviews: Mapping[str, Review]
 ) -> list[Draft]:
     """Judge all drafts that the schema of records accepts; return them sorted by id."""
-    said: dict[str, Review] = {}
+    by_label: dict[str, Review] = {}
     for id_, review in sorted(reviews.items()):
-        label = found.labels.get(id_)
+        label = reconciliation.labels.get(id_)
         # A claim may have been reviewed under several ids: a rejection under one outweighs an approval under another.
-        if label is not None and (label not in said or review.state == "rejected"):
-            said[label] = review
-    decided = {label: draft for label in said if (draft := found.draft(label)) is not None}
-    shown = {label: draft for label, draft in (decided | dict(found.drafts)).items() if label not in found.flaws}
+        if label is not None and (label not in by_label or review.state == "rejected"):
+            by_label[label] = review
+    reviewed = {label: draft for label in by_label if (draft := reconciliation.draft(label)) is not None}
+    drafts = {
+        label: draft for label, draft in (reviewed | reconciliation.drafts).items() if label not in reconciliation.flaws
+    }
     verdicts = {
-        draft.id: admission_verdict(draft, policy, now_seconds, said.get(label)) for label, draft in shown.items()
+        draft.id: admission_verdict(draft, policy, now_seconds, by_label.get(label)) for label, draft in drafts.items()
     }
     opposed = {
-        draft.id: {shown[other].id for other in found.opposed.get(label, ()) if other in shown}
-        for label, draft in shown.items()
+        draft.id: {drafts[other].id for other in reconciliation.opposed.get(label, ()) if other in drafts}
+        for label, draft in drafts.items()
     }
-    standing = settle_contests(list(shown.values()), verdicts, opposed)
-    every = (replace(draft, standing=standing[draft.id], review=said.get(label)) for label, draft in shown.items())
-    return sorted(every, key=lambda draft: draft.id)
+    standing = settle_contests(list(drafts.values()), verdicts, opposed)
+    return sorted(
+        (replace(draft, standing=standing[draft.id], review=by_label.get(label)) for label, draft in drafts.items()),
+        key=lambda draft: draft.id,
+    )
 
 
 Address = Callable[[str], str]
-"""Returns the address of a subject in the store."""
+"""Return the address of a subject in the store."""
 
 
 def support(
     draft: Draft, seen: Iterable[IndexedObservation], policy: AdmissionPolicy, address: Address, *, approved: bool
 ) -> RecordSupport | None:
-    """Return the voices behind a draft from its supporting observations; None if its gate counts none of them."""
-    gate = KINDS[draft.kind].gate
+    """Return the voices behind a draft from its supporting observations, or None if its gate counts no voice."""
+    gate, seen = KINDS[draft.kind].gate, list(seen)
+    least, counted = policy.independent_principals, seen
     if gate == "fix":
-        met = list(seen)
-        worked = [one for one in met if one.observation.strength == "recovered"]
-        least, counted = policy.recoveries, worked or (met if approved else [])
-    elif gate == "seen":
-        least, counted = policy.independent_principals, list(seen)
-    else:
-        least, counted = policy.independent_principals, [one for one in seen if one.is_said]
+        worked = [indexed for indexed in seen if indexed.observation.strength == "recovered"]
+        least, counted = policy.recoveries, worked or (seen if approved else [])
+    elif gate != "seen":
+        counted = [indexed for indexed in seen if indexed.is_said]
     voices: dict[tuple[str, str], list[SupportPlace]] = defaultdict(list)
-    for one in counted:
-        who = voice_of(one.observation.principal)
-        # This gate counts tasks, not speakers: sessions of unknown speakers count one by one.
-        run = one.session if gate == "seen" and not who else ""
-        people = {one.observation.principal, *(span.principal for span in one.spans)}
-        subjects = {one.session, *(subject_of(one.session, person) for person in people)}
+    for indexed in counted:
+        session, who = indexed.session, voice_of(indexed.observation.principal)
+        # The gate "seen" counts tasks, not speakers: sessions of unknown speakers count one by one.
+        run = session if gate == "seen" and not who else ""
+        people = {indexed.observation.principal, *(span.principal for span in indexed.spans)}
+        subjects = {session, *(subject_of(session, person) for person in people)}
         voices[who, run].append(tuple(sorted(map(address, subjects))))
     return support_of(voices, 1 if approved else least) if voices else None
 
@@ -117,8 +119,8 @@ class RecordBasis:
     """Actions after the record's tool error, most frequent first; empty for other records."""
 
 
-def basis_of(draft: Draft, read: int, lending: Iterable[ObservationBrief], database: LedgerDatabase) -> RecordBasis:
-    """Count the observations of a draft; `read` is the number of transcripts, `lending` its supporting observations."""
+def basis_of(draft: Draft, read: int, seen: Iterable[ObservationBrief], database: LedgerDatabase) -> RecordBasis:
+    """Count the observations of a draft; `read` is the number of transcripts, `seen` its supporting observations."""
     backing = draft.backing
     counts: dict[EvidenceKind, int] = {
         "said": backing.said,
@@ -134,28 +136,28 @@ def basis_of(draft: Draft, read: int, lending: Iterable[ObservationBrief], datab
         read=read,
         voices=backing.principals,
         helped=backing.helped,
-        tried=_tried(lending, database) if KINDS[draft.kind].gate == "fix" else (),
+        tried=_tried(seen, database) if KINDS[draft.kind].gate == "fix" else (),
     )
 
 
-def _tried(lending: Iterable[ObservationBrief], database: LedgerDatabase) -> tuple[TriedFix, ...]:
+def _tried(seen: Iterable[ObservationBrief], database: LedgerDatabase) -> tuple[TriedFix, ...]:
     """Count runs by action."""
     by_text: dict[str, list[ObservationBrief]] = defaultdict(list)
-    for one in lending:
-        by_text[one.text].append(one)
-    first = {text: min(one.id for one in tries) for text, tries in by_text.items()}
-    seen = observations(database, first.values())
+    for brief in seen:
+        by_text[brief.text].append(brief)
+    first = {text: min(brief.id for brief in briefs) for text, briefs in by_text.items()}
+    quoted = observations(database, first.values())
 
-    def runs(tries: Iterable[ObservationBrief]) -> int:
-        return len({one.session for one in tries})
+    def runs(briefs: Iterable[ObservationBrief]) -> int:
+        return len({brief.session for brief in briefs})
 
     tried = (
         TriedFix(
-            seen[first[text]].observation.action or "",
-            runs(one for one in tries if one.strength == "recovered"),
-            runs(one for one in tries if one.strength == "failed"),
-            runs(one for one in tries if one.strength not in ("recovered", "failed")),
+            quoted[first[text]].observation.action or "",
+            runs(brief for brief in briefs if brief.strength == "recovered"),
+            runs(brief for brief in briefs if brief.strength == "failed"),
+            runs(brief for brief in briefs if brief.strength not in ("recovered", "failed")),
         )
-        for text, tries in by_text.items()
+        for text, briefs in by_text.items()
     )
-    return tuple(sorted(tried, key=lambda one: (-sum(one[1:]), one.action)))
+    return tuple(sorted(tried, key=lambda fix: (-sum(fix[1:]), fix.action)))

@@ -2,10 +2,11 @@
 
 Equal claims are merged elsewhere (`reconcile.claims`), and only if no difference could matter, because a merged claim
 may come into force by itself. Less is enough here, because a person decides about each group. The nearness of two
-claims is the mean cosine of their words and of their letter runs, with rare ones counting more (`nearness`). Groups
-grow by average linkage, nearest first, while the mean nearness is at least `NEAR`; ties go by the claims' words, so
-groups depend only on the words. A group must share a word that is no commonplace, and its claims must not begin with
-one: words of more than a tenth of all speakers are phrases of courtesy ("thanks") or of the trade ("booking").
+claims is the mean cosine of their words and of their letter runs, and rare ones count more (`nearness`). Groups grow by
+average linkage, nearest first, while the mean nearness is at least `NEAR`; ties go by the claims' words, so groups
+depend only on the words. A commonplace is a word of more than a tenth of all speakers, from a phrase of courtesy
+("thanks") or of the trade ("booking"). A group must share another word, and its claims must not begin with a
+commonplace.
 
 Source: Sokal and Michener 1958 (average linkage); Salton and Buckley 1988 (term weights).
 """
@@ -48,20 +49,20 @@ def groups_by_meaning(claims: Mapping[str, Claim], voices: Mapping[str, Collecti
         for word in words:
             holders[word] |= set(voices[id_])
     common = {word for word, who in holders.items() if is_commonplace(len(who), everybody)}
-    telling = {id_: vector for id_, vector in vectors.items() if _first_word(claims[id_]) not in common}
-    found = []
-    for near in _chained(telling):
-        for group in _linked(near, telling):
-            heard = {who for id_ in group for who in voices[id_]}
-            held = Counter(word for id_ in group for word in telling[id_][0])
-            shared = [word for word, times in held.items() if 2 * times > len(group) and word not in common]
-            if len(heard) >= LEAST_VOICES and shared:
-                found.append(sorted(group))
-    return sorted(found)
+    compared = {id_: vector for id_, vector in vectors.items() if _first_word(claims[id_]) not in common}
+    groups = []
+    for near in _chained(compared):
+        for group in _linked(near, compared):
+            people = {who for id_ in group for who in voices[id_]}
+            counts = Counter(word for id_ in group for word in compared[id_][0])
+            shared = [word for word, count in counts.items() if 2 * count > len(group) and word not in common]
+            if len(people) >= LEAST_VOICES and shared:
+                groups.append(sorted(group))
+    return sorted(groups)
 
 
 def _first_word(claim: Claim) -> str:
-    """Return the first word of a claim that is no word of asking or wishing."""
+    """Return the first word of a claim, without words of asking and wishing."""
     words = _words_of(token for token in (claim.wording.tokens if claim.wording else ()) if token not in MANNER)
     return words[0] if words else ""
 
@@ -83,9 +84,9 @@ def _vectors_of(read: Mapping[str, Sequence[str]]) -> dict[str, tuple[Weights, W
 
 def _words_of(tokens: Iterable[str]) -> tuple[str, ...]:
     """Return stems of content words, and pairs of Chinese characters."""
-    every = list(tokens)
-    words = [term_stem(token) for token in every if token.isascii() and token not in STOP]
-    return (*words, *(one + other for one, other in pairwise(every) if not (one.isascii() or other.isascii())))
+    tokens = list(tokens)
+    words = [term_stem(token) for token in tokens if token.isascii() and token not in STOP]
+    return (*words, *(one + other for one, other in pairwise(tokens) if not (one.isascii() or other.isascii())))
 
 
 def _runs_of(words: Collection[str]) -> tuple[str, ...]:
@@ -117,11 +118,9 @@ def nearest(text: str, others: Sequence[str]) -> str | None:
 def means_the_same(text: str, others: Iterable[str]) -> bool:
     """Whether one of the texts has near words, equal values and the same negation."""
     own = claim_features(text)
-    read = ((each, claim_features(each)) for each in others)
-    return (
-        nearest(text, [each for each, one in read if (one.values, one.negative) == (own.values, own.negative)])
-        is not None
-    )
+    features = ((other, claim_features(other)) for other in others)
+    alike = [other for other, read in features if (read.values, read.negative) == (own.values, own.negative)]
+    return nearest(text, alike) is not None
 
 
 def nearness(one: tuple[Weights, Weights], other: tuple[Weights, Weights]) -> float:

@@ -1,10 +1,10 @@
 """Merge equal claims of a ledger into components, and draft a record from each.
 
-A component is a set of claims that say the same of one thing, or that several people mean alike; its label is its least
-id. A draft is made from all observations of its component, so the result depends only on the set of observations, not
-on their order. All claims are in memory at once; observations are read in pages.
+A component is a set of claims with the same value of one thing, or of claims that several people mean alike; its label
+is its least id. A draft is made from all observations of its component, so the result depends only on the set of
+observations, not on their order. All claims are in memory at once; observations are read in pages.
 
-A session that was shown a record lends no support to it, nor to a claim that may repeat it in other words (`_lending`).
+A session that was shown a record supports neither it nor a claim that may repeat it in other words (`_supporting`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .records import LedgerIdentity, flaw_of
 
 COMPONENTS_AT_ONCE = 400
 VOICES = 2
-"""A claim of fewer people is no record, is not listed and is not put before reviewers, unless it was reviewed."""
+"""A claim of fewer people makes no record and is not shown to reviewers, unless it was reviewed."""
 
 
 Members = list[tuple[str, ObservationBrief]]
@@ -49,10 +49,10 @@ class Reconciliation:
         for id_, label in self.labels.items():
             self._components[label].append(id_)
         self.drafts: dict[str, Draft] = {}
-        """Drafts by component, without those that too few people say or too few tasks show."""
-        every = sorted(self._components)
-        for start in range(0, len(every), COMPONENTS_AT_ONCE):
-            self.drafts.update(self._drafted(every[start : start + COMPONENTS_AT_ONCE], least_voices=VOICES))
+        """Drafts by component, without those of too few people or too few tasks."""
+        components = sorted(self._components)
+        for start in range(0, len(components), COMPONENTS_AT_ONCE):
+            self.drafts.update(self._drafted(components[start : start + COMPONENTS_AT_ONCE], least_voices=VOICES))
         flaws = ((label, flaw_of(draft, frame)) for label, draft in self.drafts.items())
         self.flaws: dict[str, str] = {label: flaw for label, flaw in flaws if flaw is not None}
         """Why the schema of records refuses drafts, by component."""
@@ -64,9 +64,9 @@ class Reconciliation:
             return None
         return self.drafts.get(label) or dict(self._drafted([label], least_voices=0)).get(label)
 
-    def lending(self, draft: Draft) -> list[ObservationBrief]:
+    def supporting(self, draft: Draft) -> list[ObservationBrief]:
         """Return the observations that support a draft."""
-        return [brief for _, brief in self._lending(draft.names, self._members(draft.names))]
+        return [brief for _, brief in self._supporting(draft.names, self._members(draft.names))]
 
     def _drafted(self, labels: Sequence[str], *, least_voices: int) -> Iterator[tuple[str, Draft]]:
         """Yield the drafts of components with enough voices; reads the observations that they quote in one query."""
@@ -74,15 +74,15 @@ class Reconciliation:
         rows: dict[str, Members] = defaultdict(list)
         for claim, brief in self._members(names):
             rows[names[claim]].append((claim, brief))
-        weighed: dict[str, Draft] = {}
+        summaries: dict[str, Draft] = {}
         for label in labels:
-            members, alike = self._lending(self._components[label], rows[label]), label in self._alike
+            members, alike = self._supporting(self._components[label], rows[label]), label in self._alike
             if members and _voices(members, is_alike=alike) >= least_voices:
                 summary = summarize_draft(members, alike=alike)
                 if summary is not None:
-                    weighed[label] = summary
-        quoted = observations(self._db, {id_ for one in weighed.values() for id_ in one.quoted})
-        for label, summary in weighed.items():
+                    summaries[label] = summary
+        quoted = observations(self._db, {id_ for summary in summaries.values() for id_ in summary.quoted})
+        for label, summary in summaries.items():
             group = min(filter(None, (self._claims[id_].group for id_ in self._components[label])), default="")
             yield label, draw_draft(summary, quoted, self._components[label], group)
 
@@ -90,14 +90,15 @@ class Reconciliation:
         rows = self._db.among(f"SELECT n.claim, {BRIEF} FROM seen n WHERE n.claim IN (…)", sorted(names))
         return [(row[0], ObservationBrief._make(row[1:])) for row in rows]
 
-    def _lending(self, names: Collection[str], members: Members) -> Members:
+    def _supporting(self, names: Collection[str], members: Members) -> Members:
+        """Return the members whose sessions were shown neither this component nor a claim that it may repeat."""
         shown = frozenset[str]().union(*(brief.shown_ids for _, brief in members))
-        mine = [self._claims[id_] for id_ in names] if shown else []
+        claims = [self._claims[id_] for id_ in names] if shown else []
         near = {
             name
             for name in shown
             if name in names
-            or (name in self._claims and any(is_paraphrase(self._claims[name], claim) for claim in mine))
+            or (name in self._claims and any(is_paraphrase(self._claims[name], claim) for claim in claims))
         }
         return supporting(members, {brief.id for _, brief in members if not near.isdisjoint(brief.shown_ids)})
 
@@ -107,7 +108,7 @@ def _grouped(
 ) -> tuple[dict[str, str], frozenset[str]]:
     """Join components that several people mean alike; return all labels, and the labels of the joined ones.
 
-    A component with enough voices that a cue found is left alone, because it is a record already.
+    A component with a cue and enough voices stays alone, because it makes a record by itself.
     """
     voices: dict[str, set[str]] = defaultdict(set)
     cued: set[str] = set()
@@ -118,8 +119,8 @@ def _grouped(
         cued |= {labels[claim]} if not extractor.startswith(f"{OWN_WORDS}/") else set()
     few = {label: who for label, who in voices.items() if len(who) < VOICES or label not in cued}
     # The longest wording represents a component: ids depend on the tenant's key, and would choose differently.
-    said_as = {id_: claim.wording.tokens for id_, claim in claims.items() if claim.wording and labels[id_] in few}
-    by_length = sorted(said_as, key=lambda id_: (-len(said_as[id_]), said_as[id_]), reverse=True)
+    wordings = {id_: claim.wording.tokens for id_, claim in claims.items() if claim.wording and labels[id_] in few}
+    by_length = sorted(wordings, key=lambda id_: (-len(wordings[id_]), wordings[id_]), reverse=True)
     longest = {labels[id_]: claims[id_] for id_ in by_length}
     joined: dict[str, str] = {}
     for group in groups_by_meaning(longest, few):
@@ -142,9 +143,9 @@ def _joined(claims: Mapping[str, Claim]) -> tuple[dict[str, str], dict[str, set[
             if union.find(one.id) != union.find(other.id) and is_same_cause(one, other):
                 union.join(one.id, other.id)
     firsts: list[dict[tuple[str, str], Claim]] = []
-    for said in things.values():
+    for same in things.values():
         firsts.append({})
-        for claim in said:
+        for claim in same:
             union.join(firsts[-1].setdefault((claim.family, claim.polarity), claim).id, claim.id)
     opposed: dict[str, set[str]] = defaultdict(set)
     for first in firsts:
@@ -155,7 +156,7 @@ def _joined(claims: Mapping[str, Claim]) -> tuple[dict[str, str], dict[str, set[
 
 
 def _voices(members: Members, *, is_alike: bool) -> float:
-    """Return how many people say a claim; a template needs nobody, so its number is infinite."""
+    """Return the number of people who say a claim; infinite for a template, which needs nobody."""
     if KINDS[members[0][1].kind].is_template:
         return inf
     said = [brief for _, brief in members if brief.is_said]

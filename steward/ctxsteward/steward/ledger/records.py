@@ -32,22 +32,22 @@ class LedgerIdentity(NamedTuple):
 
 
 def recommendation(draft: Draft, frame: LedgerIdentity, as_of: JudgementContext, tokens: int = 0) -> MetaRecommendation:
-    """Return the record; raise pydantic's `ValidationError` if the draft fits none."""
+    """Return the record of a draft; raise pydantic's `ValidationError` if the schema refuses it."""
     record = MetaRecommendation(**_fields(draft, frame, as_of, tokens) | {"run": PLAIN.run})
     # A bad run name is the caller's fault, not the draft's: the published schema judges it where records are used.
     return record.model_copy(update={"run": as_of.run})
 
 
 def flaw_of(draft: Draft, frame: LedgerIdentity) -> str | None:
-    """Say why a draft fits no record, in the words of the published schema if it has any; None if the draft fits."""
+    """Return why the schema of records refuses a draft, in the words of the published schema if possible, or None."""
     try:
         recommendation(draft, frame, PLAIN)
     except ValidationError as error:
         fields = _fields(draft, frame, PLAIN, 0)
         try:
             validate("meta_recommendation", {"schema_version": 1, "revision": 1, "locked": False, **fields})
-        except InputError as told:
-            return str(told)[:MAX_FLAW_CHARS]
+        except InputError as refusal:
+            return str(refusal)[:MAX_FLAW_CHARS]
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         return f"meta_recommendation: at $.{where}: {first['msg']}"[:MAX_FLAW_CHARS]
@@ -113,12 +113,12 @@ class JudgementContext:
     """The time, policy and reviews by which records are judged."""
 
     now: str | None = None
-    """ISO 8601; None: nothing fades."""
+    """ISO 8601 time; None for records that do not fade."""
     policy: AdmissionPolicy = field(default_factory=AdmissionPolicy)
     reviews: Mapping[str, Review] = field(default_factory=dict)
-    """By the id of a record, or one it once had."""
+    """Reviews by the present or an earlier id of a record."""
     counter: Counter | None = None
-    """Counts the tokens of each record's line; None: they are not counted."""
+    """Counter of the tokens of each record's line; with None, records have no tokens."""
     run: str = "none"
     """Run that writes the records."""
 

@@ -47,38 +47,38 @@ class UsageTable:
                     self._keep(address, uses, gone)
 
     def _keep(self, address: str, uses: Iterable[SessionUse], gone: Set[str]) -> None:
-        told = [(use.reading, use.revision, use.fates, use.rests) for use in uses if gone.isdisjoint(use.rests)]
-        self._db.run("INSERT OR REPLACE INTO batches VALUES (?, ?)", address, json.dumps(told))
+        rows = [(use.reading, use.revision, use.fates, use.rests) for use in uses if gone.isdisjoint(use.rests)]
+        self._db.run("INSERT OR REPLACE INTO batches VALUES (?, ?)", address, json.dumps(rows))
 
     def _read(self) -> Iterator[tuple[str, list[SessionUse]]]:
-        for address, told in self._db.rows("SELECT address, uses FROM batches"):
-            yield address, [SessionUse(*row) for row in json.loads(told)]
+        for address, uses in self._db.rows("SELECT address, uses FROM batches"):
+            yield address, [SessionUse(*row) for row in json.loads(uses)]
 
     def by_shown_id(self) -> dict[str, RecordUse]:
         """Return use by the id under which a record was shown; an unknown fate (of a later version) counts as shown."""
-        hits: dict[str, list[RecordUse]] = defaultdict(list)
+        by_id: dict[str, list[RecordUse]] = defaultdict(list)
         for use in newest(use for _, uses in self._read() for use in uses):
             for fate, ids in use.fates.items():
                 for id_ in ids:
-                    hits[id_].append(FATES.get(fate, FATES["untold"]))
-        return {id_: sum_uses(rows) for id_, rows in sorted(hits.items())}
+                    by_id[id_].append(FATES.get(fate, FATES["untold"]))
+        return {id_: sum_uses(uses) for id_, uses in sorted(by_id.items())}
 
     def of_records(self) -> dict[str, RecordUse]:
         """Return use by a record's present id, summed over all ids under which it was shown."""
-        found = self._reconciled()
-        uses: dict[str, list[RecordUse]] = defaultdict(list)
+        reconciliation = self._reconciled()
+        by_id: dict[str, list[RecordUse]] = defaultdict(list)
         for name, use in self.by_shown_id().items():
-            if (draft := found.draft(name)) is not None:
-                uses[draft.id].append(use)
-        return {id_: sum_uses(rows) for id_, rows in sorted(uses.items())}
+            if (draft := reconciliation.draft(name)) is not None:
+                by_id[draft.id].append(use)
+        return {id_: sum_uses(uses) for id_, uses in sorted(by_id.items())}
 
     def watched(self, ids: Collection[str]) -> tuple[WatchedRecord, ...]:
         """Look up the records that were shown under these ids, of any status."""
-        found = self._reconciled()
+        reconciliation = self._reconciled()
         drafts: dict[str, Draft] = {}
         names: dict[str, set[str]] = defaultdict(set)
         for id_ in ids:
-            if (draft := found.draft(id_)) is not None:
+            if (draft := reconciliation.draft(id_)) is not None:
                 drafts[draft.id] = draft
                 names[draft.id].add(id_)
         return tuple(

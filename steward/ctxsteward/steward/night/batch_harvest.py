@@ -41,7 +41,7 @@ from ..observations.transcript import Dated, ReplayedTranscript
 from .report import HITS
 
 Watch = Callable[[Collection[str]], Iterable[WatchedRecord]]
-"""Looks up records by id."""
+"""Look up records by id."""
 WRITERS = 8
 """Threads that store artifacts: a durable write waits for the disk or the network far longer than it computes."""
 
@@ -71,12 +71,12 @@ HarvestResult = tuple[HarvestedTranscript | SkippedItem | QuarantinedItem, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarvestWorker:
-    """Harvests the transcripts of an item; picklable, so that it can be sent to a worker process."""
+    """Harvest the transcripts of an item; picklable, so that it can be sent to a worker process."""
 
     key: AddressKey
     settings: IngestSettings = field(default_factory=IngestSettings)
     active: tuple[WatchedRecord, ...] = ()
-    """Records in force, of which the worker counts how many events they anticipated."""
+    """Records in force; the worker counts the events that they anticipated."""
 
     @property
     def extractor(self) -> str:
@@ -98,14 +98,9 @@ class HarvestWorker:
         """Harvest one transcript, or quarantine it if a harvester fails."""
         try:
             observations = harvest(replayed)
-            kept = lasting(observations)
-            artifacts = build_artifact(replayed, kept, extractor=self.extractor, key=self.key)
-            counted = tally(
-                replayed,
-                self.active,
-                [one for one in observations if not is_own_words(one)],
-                loaded.watched,
-            )
+            artifacts = build_artifact(replayed, lasting(observations), extractor=self.extractor, key=self.key)
+            cued = [observation for observation in observations if not is_own_words(observation)]
+            counted = tally(replayed, self.active, cued, loaded.watched)
         except Exception as error:
             return quarantined(loaded, *reason_of(error))
         return HarvestedTranscript(
@@ -148,8 +143,8 @@ def harvest_batch(
 
     Args:
         sources: by URI.
-        isolate: makes a pool that runs a `HarvestWorker`.
-        watch: looks up records by id.
+        isolate: make a pool that runs a `HarvestWorker`.
+        watch: look up records by id.
     """
     finished = records.find(batch.address)
     if finished is not None:
@@ -162,7 +157,7 @@ def harvest_batch(
 
     refused, gone, uses = list[RefusedTranscript](), list[WithdrawnTranscript](), list[SessionUse]()
     skipped, hits, dated = Counter[str](), Counter[str](), Counter[str]()
-    kept: list[Future[str | None]] = []
+    writes: list[Future[str | None]] = []
     with closing(isolate()) as pool, ThreadPoolExecutor(WRITERS, thread_name_prefix="ctxsteward keep") as writers:
         for item, outcome in _outcomes(batch, sources, pool, watch):
             match outcome:
@@ -182,7 +177,7 @@ def harvest_batch(
                                 voice=records.voice(outcome.principal),
                             )
                         )
-                    kept += (
+                    writes += (
                         writers.submit(put, replace(artifact, revision=item.revision)) for artifact in outcome.artifacts
                     )
                 case QuarantinedItem():
@@ -192,7 +187,7 @@ def harvest_batch(
                     if outcome.reason == "deleted":
                         session = records.session(outcome.session) if outcome.session else None
                         gone.append(WithdrawnTranscript(records.address(item), session))
-    addresses = [future.result() for future in kept]
+    addresses = [write.result() for write in writes]
     skipped.update({"deleted": addresses.count(None)} if None in addresses else {})
     return records.write(
         BatchResult(

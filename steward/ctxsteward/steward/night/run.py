@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 Marks = Mapping[str, Any]
 """Watermarks by source, as JSON."""
 MarksWithout = Callable[[Collection[SourceItem]], Marks]
-"""Returns the watermarks that hold once all due items but these are done."""
+"""Return the watermarks after all due items were processed, except for these."""
 
 
 FittedSlice = tuple[MetaRecord, ...]
@@ -80,11 +80,11 @@ class CommitContext:
 
 
 Tell = Callable[[str], object]
-"""Called with the name of each boundary as the night passes it; tests kill a night there."""
+"""Receive the name of each boundary as the night passes it; tests kill a night there."""
 
 
 class NightDecisions(Protocol):
-    """Decides which version comes into force."""
+    """Decide which version comes into force."""
 
     def admit(self, date: str, run: str) -> AdmittedRecords:
         """Judge all records on the date of the night."""
@@ -123,13 +123,13 @@ class OpenNight:
     tell: Tell = lambda boundary: None
 
     due: Callable[[Marks], tuple[tuple[SourceItem, ...], MarksWithout]]
-    """Returns the items to read tonight."""
+    """Return the items to read tonight."""
     harvest: Run
     absorb: Callable[[Iterable[str], Sequence[tuple[SourceItem, str | None]]], tuple[str, int]]
-    """Adds artifacts by address, and removes those of withdrawn transcripts: each comes with the address of one
-    session, or None for all of its sessions. Returns digest and number of all observations."""
+    """Add artifacts by address, and remove those of withdrawn transcripts: each comes with the address of one session,
+    or None for all of its sessions. Return digest and number of all observations."""
     reconcile: Callable[[], int]
-    """Returns the number of different claims."""
+    """Return the number of different claims."""
     decisions: NightDecisions
 
     def address(self, value: list[str]) -> str:

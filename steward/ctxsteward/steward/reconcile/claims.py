@@ -11,7 +11,7 @@ one cause are merged, and two causes of one error code stay apart (`is_same_caus
 
 An `IndexedObservation` is an observation in the ledger: the claim, its principal, its session and its spans.
 Observations are sorted by time, then by message, then by words; those without a time come first. Names of files and
-sessions say nothing about time, so they are no sort key: the newest value does not depend on them, nor on the order of
+sessions do not tell the time, so they are no sort key: the newest value does not depend on them, nor on the order of
 reading. The order of two observations with equal times in two sessions is arbitrary, but always the same.
 
 Source: the state design (gates by kind and scope); Tarjan 1975 (union by size, path halving).
@@ -42,7 +42,9 @@ SAME_CAUSE = 0.5
 SAME_CAUSE_AND_FIX = 0.25
 """The same for two errors with the same fix."""
 _VAGUE = frozenset(("note", "preference", "other", "likes", OWN_WORDS))
-"""Attributes so vague that two claims about one may be about different things."""
+"""Attributes so vague that two claims with one of them may be about different things."""
+_LEAD = re.compile(r"[^:：]{1,80}(?:: |：)")
+"""A speaker's name before a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +66,9 @@ class Claim:
 
     @property
     def thing(self) -> tuple[str | None, str, str, str | None] | None:
-        """Slot and value of the claim; None if only the words tell it apart."""
-        is_told = self.value is not None or self.attribute in FORM
-        if self.wording is None or self.family == "tool_fix" or self.attribute in _VAGUE or not is_told:
+        """Slot and value of the claim, or None if only the words distinguish it."""
+        is_comparable = self.value is not None or self.attribute in FORM
+        if self.wording is None or self.family == "tool_fix" or self.attribute in _VAGUE or not is_comparable:
             return None
         return (self.tool, self.subject, self.attribute, self.value)
 
@@ -83,12 +85,12 @@ def claim_of(observation: Observation, key: AddressKey, agent: str) -> Claim:
         compares = KINDS[observation.kind].gate == "fix" and observation.cause
         wording = cause_features(observation.cause or "", about) if compares else None
     else:
-        wording = claim_features(own_words(observation))
+        wording = claim_features(_without_speaker(observation))
     return _claim(observation, wording, key, agent)
 
 
-def own_words(observation: Observation) -> str:
-    """Return the speaker's words without a name before them, which makes the text longer than its span."""
+def _without_speaker(observation: Observation) -> str:
+    """Return the text without a speaker's name before it; with such a name, the text is longer than its span."""
     lead = _LEAD.match(observation.text)
     place = observation.places[0]
     if lead is None or len(observation.text.encode()) <= place.stop - place.start:
@@ -138,9 +140,6 @@ def polarity_of(observation: Observation, wording: ClaimFeatures | None) -> Pola
     return "negative" if wording is not None and wording.negative else "positive"
 
 
-_LEAD = re.compile(r"[^:：]{1,80}(?:: |：)")
-
-
 def is_paraphrase(shown: Claim, said: Claim) -> bool:
     """Whether a claim may repeat a shown one in other words: they share a slot or a content word.
 
@@ -157,9 +156,9 @@ def is_same_cause(one: Claim, other: Claim) -> bool:
     """Whether two errors share half of their words, or a quarter if the same fix helped; False without words."""
     if one.wording is None or other.wording is None:
         return False
-    shared, every = one.wording.content & other.wording.content, one.wording.content | other.wording.content
+    shared, union = one.wording.content & other.wording.content, one.wording.content | other.wording.content
     same_fix = one.value is not None and one.value == other.value
-    return len(shared) >= (SAME_CAUSE_AND_FIX if same_fix and shared else SAME_CAUSE) * len(every)
+    return len(shared) >= (SAME_CAUSE_AND_FIX if same_fix and shared else SAME_CAUSE) * len(union)
 
 
 class DisjointSets:
@@ -260,7 +259,7 @@ class ObservationBrief(NamedTuple):
     source: str
     session: str
     ref: str
-    """This and the next three fields are those of the first span."""
+    """Reference of the first span; the next three fields are also of this span."""
     start: int
     stop: int
     trust: Trust
@@ -296,7 +295,7 @@ class ObservationBrief(NamedTuple):
 
     @property
     def is_own_words(self) -> bool:
-        """Whether no cue found it."""
+        """Whether no cue found the observation."""
         return self.extractor.startswith(f"{OWN_WORDS}/")
 
     @property
@@ -317,14 +316,14 @@ def seen_in(artifact: Artifact, key: AddressKey) -> tuple[IndexedObservation, ..
     """Return the observations of an artifact."""
     shown = frozenset(artifact.shown)
     lead = canonical([artifact.source, artifact.session, artifact.project])[:-1]
-    found = []
+    indexed = []
     for observation, spans in zip(artifact.observations, evidence_spans(artifact, key), strict=True):
         fields = observation_fields(observation)
         if observation.principal in (None, artifact.session):
             # Ids always had the session's name for an unknown speaker; a person with that name gets another value.
             fields["principal"] = subject_of(artifact.session, observation.principal)
         id_ = address_of(key, "", "observation", b"%b,%b]" % (lead, canonical(fields)))[:32]
-        found.append(
+        indexed.append(
             IndexedObservation(
                 id=id_,
                 observation=observation,
@@ -335,7 +334,7 @@ def seen_in(artifact: Artifact, key: AddressKey) -> tuple[IndexedObservation, ..
                 shown=shown,
             )
         )
-    return tuple(found)
+    return tuple(indexed)
 
 
 def voice_of(principal: str | None) -> str:

@@ -85,33 +85,33 @@ def supporting(
     `echoes` are ids of observations whose sessions were shown the record. If people made the claim, text of tools and
     of the assistant does not support it.
     """
-    lending = [(claim, one) for claim, one in members if one.id not in echoes]
-    if lending and KINDS[lending[0][1].kind].is_template:
-        return lending
-    return [(claim, one) for claim, one in lending if one.is_said] or lending
+    supports = [(claim, brief) for claim, brief in members if brief.id not in echoes]
+    if supports and KINDS[supports[0][1].kind].is_template:
+        return supports
+    return [(claim, brief) for claim, brief in supports if brief.is_said] or supports
 
 
 def backing(seen: Collection[ObservationBrief], *, advice: str = "", alike: bool = False) -> ClaimSupport:
     """Count the observations that support a claim; `advice` is the text of a fix."""
-    shown = [one for one in seen if KINDS[one.kind].gate == "seen"]
-    said = [one for one in seen if one.is_said]
-    worked = [one for one in seen if one.strength == "recovered"]
+    by_tools = [brief for brief in seen if KINDS[brief.kind].gate == "seen"]
+    said = [brief for brief in seen if brief.is_said]
+    worked = [brief for brief in seen if brief.strength == "recovered"]
     return ClaimSupport(
-        events=len({one.place for one in seen}),
-        sessions=len({one.session for one in seen}),
-        principals=len({one.voice for one in seen}),
-        said=len({one.voice for one in said}),
-        votes=len({one.voice for one in said if KINDS[one.kind].votes_suffice and not one.is_own_words}),
-        confirmed=len({one.voice for one in said if one.is_confirmed}),
-        denied=len({one.voice for one in said if one.is_denied}),
-        recovered=len({one.place for one in worked}),
-        helped=len({one.voice for one in worked}),
-        accepted=len({one.place for one in seen if (one.strength, one.text) == ("accepted", advice)}),
-        obeyed_succeeded=len({one.place for one in seen if (one.strength, one.text) == ("recovered", advice)}),
-        obeyed_failed=len({one.place for one in seen if (one.strength, one.text) == ("failed", advice)}),
-        from_tool=all(one.is_told_by_tool for one in seen),
-        alike=alike or all(one.is_own_words for one in seen),
-        tasks=len({task_in(one.run) for one in shown}),  # all runs without a task count as one task
+        events=len({brief.place for brief in seen}),
+        sessions=len({brief.session for brief in seen}),
+        principals=len({brief.voice for brief in seen}),
+        said=len({brief.voice for brief in said}),
+        votes=len({brief.voice for brief in said if KINDS[brief.kind].votes_suffice and not brief.is_own_words}),
+        confirmed=len({brief.voice for brief in said if brief.is_confirmed}),
+        denied=len({brief.voice for brief in said if brief.is_denied}),
+        recovered=len({brief.place for brief in worked}),
+        helped=len({brief.voice for brief in worked}),
+        accepted=len({brief.place for brief in seen if (brief.strength, brief.text) == ("accepted", advice)}),
+        obeyed_succeeded=len({brief.place for brief in seen if (brief.strength, brief.text) == ("recovered", advice)}),
+        obeyed_failed=len({brief.place for brief in seen if (brief.strength, brief.text) == ("failed", advice)}),
+        from_tool=all(brief.is_told_by_tool for brief in seen),
+        alike=alike or all(brief.is_own_words for brief in seen),
+        tasks=len({task_in(brief.run) for brief in by_tools}),  # all runs without a task count as one task
     )
 
 
@@ -175,7 +175,7 @@ class Draft:
     names: tuple[str, ...] = ()
     """Sorted ids of all claims."""
     group: str = ""
-    """Key of records that exclude each other; empty if there are none."""
+    """Key of records that exclude each other, or an empty text."""
     said: dict[str, Any] = field(default_factory=dict)
     """Fields of the record that depend on its words."""
     evidence: tuple[dict[str, Any], ...] = ()
@@ -196,28 +196,28 @@ class Draft:
 def summarize_draft(members: Iterable[tuple[str, ObservationBrief]], *, alike: bool = False) -> Draft | None:
     """Weigh one or more observations, each with its claim.
 
-    Returns None for a tool's sentence in too few tasks or sessions, because it might tell one person's words to others.
+    Return None for a tool's sentence in too few tasks or sessions, because it might show one person's words to others.
     """
-    ordered = sorted(((one.moment, claim, one) for claim, one in members), key=itemgetter(0))
-    seen = [one for _, _, one in ordered]
+    ordered = sorted(((brief.moment, claim, brief) for claim, brief in members), key=itemgetter(0))
+    seen = [brief for _, _, brief in ordered]
     spoken = _spoken(seen)
     support = backing(seen, advice=spoken.text, alike=alike)
     if KINDS[seen[0].kind].gate == "seen" and min(support.tasks, support.sessions) < QUOTED_PRINCIPALS:
         return None
-    dated = [one.ts for one in seen if one.ts is not None]
-    holder = spoken if spoken.is_single else next((one for one in seen if one.is_single), spoken)
+    dated = [brief.ts for brief in seen if brief.ts is not None]
+    holder = spoken if spoken.is_single else next((brief for brief in seen if brief.is_single), spoken)
     return Draft(
         id=ordered[0][1],
         kind=seen[0].kind,
         first=dated[0] if dated else None,
         last=dated[-1] if dated else None,
         moment=seen[-1].moment,
-        score=max(one.score for one in seen),
-        sensitivity=max((one.sensitivity for one in seen), key=_SENSITIVITIES.index),
+        score=max(brief.score for brief in seen),
+        sensitivity=max((brief.sensitivity for brief in seen), key=_SENSITIVITIES.index),
         backing=support,
         spoken=spoken.id,
         holder=holder.id,
-        chosen=tuple(one.id for one in _chosen(seen, spoken)),
+        chosen=tuple(brief.id for brief in _chosen(seen, spoken)),
     )
 
 
@@ -226,23 +226,25 @@ def _spoken(seen: Sequence[ObservationBrief]) -> ObservationBrief:
     if len(seen) == 1:
         return seen[0]
     # People's words rank before others, then stronger cues before weaker ones.
-    ranks = [(0 if one.is_said else 100) + _STRENGTHS.index(one.strength) for one in seen]
-    least, times = min(ranks), Counter(one.text for one in seen if one.strength != "failed")
-    strongest = [one for one, rank in zip(seen, ranks, strict=True) if rank == least]
-    failed = Counter(one.text for one in seen if one.strength == "failed")
-    return min(strongest, key=lambda one: (failed[one.text] - times[one.text], -one.score, one.text))
+    ranks = [(0 if brief.is_said else 100) + _STRENGTHS.index(brief.strength) for brief in seen]
+    least, times = min(ranks), Counter(brief.text for brief in seen if brief.strength != "failed")
+    strongest = [brief for brief, rank in zip(seen, ranks, strict=True) if rank == least]
+    failed = Counter(brief.text for brief in seen if brief.strength == "failed")
+    return min(strongest, key=lambda brief: (failed[brief.text] - times[brief.text], -brief.score, brief.text))
 
 
 def _chosen(seen: Sequence[ObservationBrief], spoken: ObservationBrief) -> list[ObservationBrief]:
     """Choose the evidence: `spoken`, then new principals and sessions first; ties go by strength, then by time."""
     chosen = [spoken]
-    waiting = sorted((one for one in seen if one.id != spoken.id), key=lambda one: _STRENGTHS.index(one.strength))
+    waiting = sorted(
+        (brief for brief in seen if brief.id != spoken.id), key=lambda brief: _STRENGTHS.index(brief.strength)
+    )
     principals, sessions = Counter((spoken.principal,)), Counter((spoken.session,))
     while waiting and len(chosen) < MAX_EVIDENCE:
-        one = waiting.pop(_next(waiting, principals, sessions))
-        chosen.append(one)
-        principals[one.principal] += 1
-        sessions[one.session] += 1
+        brief = waiting.pop(_next(waiting, principals, sessions))
+        chosen.append(brief)
+        principals[brief.principal] += 1
+        sessions[brief.session] += 1
     return chosen
 
 
@@ -251,11 +253,11 @@ def _next(
 ) -> int:
     """Return the index of the observation whose principal, then session, was chosen least often."""
     best, least = 0, (MAX_EVIDENCE, MAX_EVIDENCE)
-    for at, one in enumerate(waiting):
-        heard = principals[one.principal], sessions[one.session]
-        if heard < least:
-            best, least = at, heard
-            if heard == (0, 0):
+    for at, brief in enumerate(waiting):
+        times = principals[brief.principal], sessions[brief.session]
+        if times < least:
+            best, least = at, times
+            if times == (0, 0):
                 break
     return best
 
@@ -284,7 +286,7 @@ def _said(observation: Observation, holder: Observation, evidence: Sequence[dict
         "modality": observation.modality,
         "trigger": observation.trigger,
         "action": observation.action,
-        "trust": max((one["trust"] for one in evidence), key=TRUST.index),
+        "trust": max((span["trust"] for span in evidence), key=TRUST.index),
         "extractor": {"name": name or "unnamed", "version": version or "0"},
     }
 
@@ -292,44 +294,48 @@ def _said(observation: Observation, holder: Observation, evidence: Sequence[dict
 def _written(spoken: Observation, words: str, chosen: Sequence[IndexedObservation]) -> dict[str, Any]:
     """Return the text of a record about tools, written out from the observation's short form."""
     if spoken.slot.attribute == STATEMENT:
-        told = [one.observation.text.split('"', 1)[1].removesuffix('"') for one in chosen]
-        line = statement(told, spoken.cause or "")
+        sentences = [indexed.observation.text.split('"', 1)[1].removesuffix('"') for indexed in chosen]
+        line = statement(sentences, spoken.cause or "")
         return {"text": f'`{spoken.tool}` says "{line}"'} if line else {}
     trigger, fixes = parse_trigger(spoken.trigger or ""), parse_action(spoken.action or "")
     if KINDS[spoken.kind].gate != "fix" or trigger is None or not fixes:
         return {}
-    written = sentence(trigger, fixes, words=words)
-    return {"text": written} if len(written) <= MAX_TEXT_CHARS else {}
+    line = sentence(trigger, fixes, words=words)
+    return {"text": line} if len(line) <= MAX_TEXT_CHARS else {}
 
 
 def _quotable(chosen: Sequence[IndexedObservation], support: ClaimSupport) -> str:
     """Return the words of an error that may be quoted to everybody, or an empty text.
 
     Text of external tools is never quoted. Of internal tools, only words in the errors of enough principals are quoted,
-    so that a name that a tool says to one person is not told to others.
+    so that a name in an answer to one person is not shown to others.
     """
-    trusted = all(span.trust == "tool_internal" for one in chosen for span in one.spans)
-    if not trusted or support.principals < QUOTED_PRINCIPALS:
+    is_internal = all(span.trust == "tool_internal" for indexed in chosen for span in indexed.spans)
+    if not is_internal or support.principals < QUOTED_PRINCIPALS:
         return ""
-    causes = Counter(one.observation.cause or "" for one in chosen)
-    heard = {(word, one.observation.principal) for one in chosen for word in (one.observation.cause or "").split()}
-    times = Counter(word for word, _ in heard)
+    causes = Counter(indexed.observation.cause or "" for indexed in chosen)
+    uses = {
+        (word, indexed.observation.principal)
+        for indexed in chosen
+        for word in (indexed.observation.cause or "").split()
+    }
+    principals = Counter(word for word, _ in uses)
     most = min(causes, key=lambda cause: (-causes[cause], len(cause), cause))
-    words = [word for word in most.split() if times[word] >= QUOTED_PRINCIPALS]
+    words = [word for word in most.split() if principals[word] >= QUOTED_PRINCIPALS]
     return " ".join(words) if 1 < len(words) <= MAX_QUOTED_WORDS else ""
 
 
 def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
     """Return the first spans of all observations, then their further spans, up to `MAX_EVIDENCE`."""
-    first = [(one, 0) for one in chosen]
-    rest = [(one, at) for one in chosen for at in range(1, len(one.spans))]
-    found: dict[tuple[str, str, int, int], dict[str, Any]] = {}
-    for one, at in (*first, *rest):
-        source, session = one.source, one.session
-        ref, start, stop, address, role, trust, principal, ts, relation = one.spans[at]
+    first = [(indexed, 0) for indexed in chosen]
+    rest = [(indexed, at) for indexed in chosen for at in range(1, len(indexed.spans))]
+    spans: dict[tuple[str, str, int, int], dict[str, Any]] = {}
+    for indexed, at in (*first, *rest):
+        source, session = indexed.source, indexed.session
+        ref, start, stop, address, role, trust, principal, ts, relation = indexed.spans[at]
         place = (session, ref, start, stop)
-        if place not in found:
-            found[place] = {
+        if place not in spans:
+            spans[place] = {
                 "source": source,
                 "session": session,
                 "ref": ref,
@@ -341,4 +347,4 @@ def _evidence(chosen: Sequence[IndexedObservation]) -> list[dict[str, Any]]:
                 "ts": ts,
                 "relation": relation,
             }
-    return list(found.values())[:MAX_EVIDENCE]
+    return list(spans.values())[:MAX_EVIDENCE]

@@ -75,8 +75,8 @@ def claim_features(text: str) -> ClaimFeatures:
     reading = read_parts(text)
     low = text.lower()
     tokens = tuple(_TOKEN.findall(low))
-    values = frozenset(_norm(value, low) for value in reading.values if _is_telling(value))
-    codes = frozenset(value.norm for value in reading.values if not _is_telling(value))
+    values = frozenset(_norm(value, low) for value in reading.values if _is_distinctive(value))
+    codes = frozenset(value.norm for value in reading.values if not _is_distinctive(value))
     words = frozenset(_class(word) for word in reading.subject if word.isascii()) - MANNER
     names = frozenset(_class(stem(name)) for name in reading.names)
     rest = low
@@ -92,8 +92,8 @@ def cause_features(text: str, about: str) -> ClaimFeatures:
     """Return the features of an error's cause; words of `about` (tool and parameter) do not distinguish causes."""
     names = frozenset(word.removesuffix("s") for word in re.findall("[a-z]+", about.casefold()))
     words = tuple(text.split())
-    telling = (word for word in words if word not in STOP and word.removesuffix("s") not in names)
-    content = frozenset(map(stem, telling)) or frozenset(words)
+    distinctive = (word for word in words if word not in STOP and word.removesuffix("s") not in names)
+    content = frozenset(map(stem, distinctive)) or frozenset(words)
     return ClaimFeatures(tokens=words, content=content, values=frozenset(), negative=False)
 
 
@@ -125,9 +125,9 @@ def value_norm(value: str | float, unit: str | None) -> str:
     (True, True)
     """
     text = f"{value} {unit}" if unit else f"{value}"
-    found = typed_values(text)
-    if len(found) == 1 and _is_telling(found[0]):
-        return _norm(found[0], text.lower())
+    values = typed_values(text)
+    if len(values) == 1 and _is_distinctive(values[0]):
+        return _norm(values[0], text.lower())
     return normalize(text)
 
 
@@ -152,8 +152,8 @@ def _chinese(low: str) -> frozenset[str]:
     return frozenset("".join(_ZH_RUN.findall(low))) - ZH_STOP
 
 
-def _is_telling(value: Value) -> bool:
-    """Whether different values make different claims; names and words in capitals may simply be left out."""
+def _is_distinctive(value: Value) -> bool:
+    """Whether different values make different claims; names and words in capitals may be missing in one of them."""
     return value.kind not in ("name", "identifier") or any(map(str.isdigit, value.norm))
 
 

@@ -129,7 +129,7 @@ class Actors(BaseModel):
         return self
 
     def named(self, name: str) -> Actor:
-        """The actor with this name; raises `ActionRefused`."""
+        """Return the actor with this name; raises `ActionRefused`."""
         actor = self.actors.get(name)
         if actor is None:
             known = ", ".join(sorted(self.actors)) or "nobody"
@@ -139,18 +139,18 @@ class Actors(BaseModel):
     def owner(self, signer: Signer, name: str | None = None) -> str:
         """Return the name of the actor with the signer's key; raises `ActionRefused` if they claim another `name`."""
         claimed = None if name is None else self.named(name)
-        found = next((who for who, actor in self.actors.items() if hmac.compare_digest(actor.key, signer.key)), None)
-        if found is None or (claimed is not None and found != name):
+        owner = next((who for who, actor in self.actors.items() if hmac.compare_digest(actor.key, signer.key)), None)
+        if owner is None or (claimed is not None and owner != name):
             whose = f"actor {name!r}" if claimed else "any actor"
             raise ActionRefused("wrong_token", f"the token is not that of {whose}; use your own, or configure it")
-        return found
+        return owner
 
     def whose(self, signer: Signer, role: Role, name: str | None = None) -> str:
         """Return the name of the actor with the signer's key, who must have this role."""
-        found = self.owner(signer, name)
-        if role not in self.actors[found].roles:
-            raise ActionRefused("wrong_role", f"actor {found!r} is no {role}; a {role} must do this")
-        return found
+        owner = self.owner(signer, name)
+        if role not in self.actors[owner].roles:
+            raise ActionRefused("wrong_role", f"actor {owner!r} is no {role}; a {role} must do this")
+        return owner
 
 
 NOBODY = Actors(salt="00" * 16, actors={})
@@ -165,11 +165,11 @@ class Signer(Protocol):
         """The public key, in hex."""
 
     def sign(self, data: bytes) -> str:
-        """The signature, in hex."""
+        """Return the signature in hex."""
 
 
 class KeySigner:
-    """Signs with 32 secret bytes."""
+    """Sign with 32 secret bytes."""
 
     def __init__(self, secret: bytes) -> None:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -15,10 +15,10 @@ ended:
       {"kind": "canary", "version", "decision", "reasons", "when"}
 
 A challenger's address is an HMAC over the whole profile, its parent version and its author. A verdict is signed over
-that address, so it holds for no other challenger, parent or profile. The number of people who must agree is none if
-only meta records change; one for any change of persona, policies, rails or surface, and for a record that is to speak
-in the operator's name; two for a BLOCK or a locked entry. The author does not count, look-alike names count once, and a
-person who is no longer a reviewer in the configuration does not count.
+that address, so it holds for no other challenger, parent or profile. Nobody must agree if only meta records change; one
+person must agree to a change of persona, policies, rails or surface, and to a record that is to speak in the operator's
+name; two people must agree to a BLOCK or a change of a locked entry. The author does not count, look-alike names count
+once, and a person who is no longer a reviewer in the configuration does not count.
 
 Times are ISO 8601. Requests and verdicts expire at `expires`.
 Raises `ActionRefused`, and what `Chain` and `Vault` raise.
@@ -90,9 +90,9 @@ class SignedLog:
         """Yield number and body of every link; reads again who is enrolled."""
         self._enrolled = self._register.read()
         for link in self._chain.links():
-            found = link.body.get("schema_version")
-            if found not in self.versions:
-                raise UnsupportedVersion(numbered(self.folder, link.number), found, self.versions[-1])
+            version = link.body.get("schema_version")
+            if version not in self.versions:
+                raise UnsupportedVersion(numbered(self.folder, link.number), version, self.versions[-1])
             yield link.number, link.body
 
     def enrol(self) -> PeopleRoll:
@@ -104,9 +104,9 @@ class SignedLog:
         enrolled = self._register.read()
         if not enrolled.is_founded:
             if any("reviewer" in actor.roles for actor in self.actors.actors.values()):
-                people = {name: EnrolledPerson(one.roles, one.key) for name, one in self.actors.actors.items()}
+                people = {name: EnrolledPerson(actor.roles, actor.key) for name, actor in self.actors.actors.items()}
                 head = self._versions.head()
-                spent = [one.key for one in self.actors.removed.values()]
+                spent = [actor.key for actor in self.actors.removed.values()]
                 enrolled = self._register.found(
                     self.actors.salt, people, versions=head.number if head else 0, spent=spent
                 )
@@ -305,11 +305,11 @@ class Approvals(SignedLog):
 
     def find(self, request: str, *, when: str, head: int) -> ApprovalRequest:
         """Return one request by its id or the first digits of its id; raises `ActionRefused`."""
-        found = [asked for asked in self.requests(when=when, head=head) if request and asked.id.startswith(request)]
-        if len(found) != 1:
-            what = f"{len(found)} requests begin with" if found else "there is no request"
+        matches = [asked for asked in self.requests(when=when, head=head) if request and asked.id.startswith(request)]
+        if len(matches) != 1:
+            what = f"{len(matches)} requests begin with" if matches else "there is no request"
             raise ActionRefused("unknown_request", f"{what} {request!r:.40}; see `steward review` for those that wait")
-        return found[0]
+        return matches[0]
 
     def challenger(self, request: ApprovalRequest) -> ProfileDocument:
         """Return the challenger of a request; raises `Erased` if one of its records was forgotten."""
@@ -379,7 +379,7 @@ class Approvals(SignedLog):
         return self._valid(list(self.links()), challenger, author, when)
 
     def settle_canary(self, version: int, decision: str, reasons: Sequence[str], *, when: str) -> None:
-        """Write how a canary ended; the first settlement of a version stays."""
+        """Store how a canary ended; the first settlement of a version stays."""
         fields = {"version": version, "decision": decision, "reasons": list(reasons), "when": when}
         body = {"schema_version": VERSION, "kind": "canary", **fields}
         self.append(body, lambda stands: stands["kind"] == "canary" and stands["version"] == version)

@@ -33,7 +33,7 @@ from ctxsteward.store.profiles.versions import ProfileVersions, Version
 from .approvals import canary_of
 
 MAX_LOOKED_AT = 5_000
-"""Sessions that `keeping` looks at, at most."""
+"""Most sessions that `keeping` reads."""
 
 
 class PinnedSession(NamedTuple):
@@ -112,17 +112,17 @@ def keeping(
 
     Reads every session of the tenant, from its newest compaction on.
     """
-    every = store.sessions(tenant=tenant)
-    found, unknown = [], max(0, len(every) - MAX_LOOKED_AT)
-    for session in every[:MAX_LOOKED_AT]:
+    sessions = store.sessions(tenant=tenant)
+    pinned, unknown = [], max(0, len(sessions) - MAX_LOOKED_AT)
+    for session in sessions[:MAX_LOOKED_AT]:
         try:
             version = _pinned(store, tenant, session, profile, now_seconds)
         except ContextError:  # forgotten meanwhile, damaged, or elsewhere
             unknown += 1
             continue
         if version in versions:
-            found.append(PinnedSession(session, version))
-    return PinnedSessions(tuple(found), unknown)
+            pinned.append(PinnedSession(session, version))
+    return PinnedSessions(tuple(pinned), unknown)
 
 
 def move(
@@ -143,11 +143,11 @@ def _pinned(store: Store, tenant: str, session: str, profile: str, now_seconds: 
     """Return the version of this profile that a session keeps; 0 if it has none, or has ended."""
     from ..ingest.sources import SETTLED_SECONDS
 
-    found = store.at(tenant, session)
-    pinned = found.state.head.profile or {}
+    state = store.at(tenant, session).state
+    pinned = state.head.profile or {}
     if pinned.get("name") != profile or not pinned.get("version"):
         return 0
-    record = store.journal.message(SessionKey(tenant, session), found.state.ordinal)
+    record = store.journal.message(SessionKey(tenant, session), state.ordinal)
     spoken = json.loads(record.body).get("ts") if record is not None else None
     if spoken is not None and instant(spoken) <= now_seconds - SETTLED_SECONDS:
         return 0

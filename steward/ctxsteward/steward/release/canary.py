@@ -51,7 +51,7 @@ TOLERANCE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryArm:
-    """Principals by what happened in their sessions with one version; a session of an unknown user counts as one."""
+    """Numbers of principals of one version; a session of an unknown user counts as a principal."""
 
     sessions: int = 0
     """All principals."""
@@ -65,7 +65,7 @@ class CanaryArm:
     """Principals with whom the assistant complied with most fired records."""
 
     def bad(self) -> tuple[tuple[int, int], ...]:
-        """Return, for each of `SIGNALS`, principals against the version and all principals; raises `InputError`."""
+        """Return, for each of `SIGNALS`, the bad principals and all principals; raises `InputError`."""
         for part, whole in (("corrections", "turns"), ("obeyed", "fired")):
             count, of = getattr(self, part), getattr(self, whole)
             if not 0 <= count <= of:
@@ -125,9 +125,9 @@ def settle(
     tenant: str = "default",
     epoch: int | None = None,
 ) -> Version | None:
-    """Carry out a decision about the canary `version`: write how it ended, and roll back if so decided.
+    """Carry out a decision about the canary `version`: store how it ended, and roll back if so decided.
 
-    Returns the version that came into force, or None if nothing changed. A call repeated after a kill completes the
+    Return the version that came into force, or None if nothing changed. A call repeated after a kill completes the
     first one.
     """
     versions = store.profiles(profile, tenant=tenant)
@@ -169,26 +169,27 @@ def _log_choose(n: int, k: int) -> float:
 def arms_of(
     store: Store, settings: NightSettings, nights: Iterable[Night], versions: tuple[int, int]
 ) -> tuple[CanaryArm, CanaryArm]:
-    """Count the sessions that these nights read, for champion and challenger (`versions`)."""
+    """Count the principals in the sessions that these nights read, for champion and challenger (`versions`)."""
     batches = BatchRecords(store, settings.tenant, settings.profile, extractor="")
-    read = [batches.read(address).uses for address in sorted({one for night in nights for one in night.batches})]
+    addresses = sorted({address for night in nights for address in night.batches})
+    results = [batches.read(address) for address in addresses]
     forgotten = frozenset(store.vault(settings.tenant).erased())
-    uses = newest(use for one in read for use in one if forgotten.isdisjoint(use.rests))
+    uses = newest(use for result in results for use in result.uses if forgotten.isdisjoint(use.rests))
     champion, challenger = (arm_of(uses, number) for number in versions)
     return champion, challenger
 
 
 def arm_of(uses: Sequence[SessionUse], version: int) -> CanaryArm:
-    """Count the sessions of one version; `uses` has one reading of each session, and each principal counts once."""
-    shown: dict[str, Counter[str]] = {}
+    """Count the principals of one version; `uses` has one reading of each session."""
+    principals: dict[str, Counter[str]] = {}
     for use in uses:
         if use.version == version:
-            shown.setdefault(use.voice or use.reading, Counter()).update(use.arm)
-    people = list(shown.values())
+            principals.setdefault(use.voice or use.reading, Counter()).update(use.arm)
+    counts = list(principals.values())
     return CanaryArm(
-        sessions=len(people),
-        turns=sum(bool(one["turns"]) for one in people),
-        corrections=sum(bool(one["corrections"]) for one in people),
-        fired=sum(bool(one["fired"]) for one in people),
-        obeyed=sum(bool(one["fired"]) and 2 * one["obeyed"] > one["fired"] for one in people),
+        sessions=len(counts),
+        turns=sum(bool(count["turns"]) for count in counts),
+        corrections=sum(bool(count["corrections"]) for count in counts),
+        fired=sum(bool(count["fired"]) for count in counts),
+        obeyed=sum(bool(count["fired"]) and 2 * count["obeyed"] > count["fired"] for count in counts),
     )

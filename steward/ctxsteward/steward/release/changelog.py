@@ -1,4 +1,4 @@
-"""Generate a profile's CHANGELOG.md from its chain: who committed what, when and why, in sentences; stable bytes.
+"""Generate a profile's CHANGELOG.md from its chain: author, time, reason and changes of each version, in stable bytes.
 
 Entries of persona, policies, rails and surface are quoted, because they are the operator's own text. Meta records are
 named by the first digits of their address, so that the page holds no words of users. Newest first.
@@ -23,17 +23,20 @@ _SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>#|"})
 
 def changelog_text(versions: ProfileVersions) -> str:
     """Return the whole page, ending in a newline."""
-    told = list(versions.told())
+    entries = list(versions.told())
     head = [f"# Changelog of profile {markdown_text(versions.name)}", ""]
-    body = [line for each in reversed(told) for line in entry_lines(each, _texts(versions, each))]
+    body = [line for entry in reversed(entries) for line in entry_lines(entry, _texts(versions, entry))]
     return "\n".join(head + (body or ["Nothing has been committed yet.", ""])).rstrip("\n") + "\n"
 
 
 def _texts(versions: ProfileVersions, entry: ChangelogEntry) -> list[dict[str, str]]:
     """Return the texts of entries before and after a version, by ``block.key``; empty if no entry changed."""
     numbers = (entry.parent, entry.version) if any(change.key for change in entry.changes) else ()
-    read = (versions.at(number).profile for number in numbers if number)
-    return [{f"{block}.{line.id}": line.text for block in BLOCKS for line in getattr(one, block)} for one in read]
+    profiles = (versions.at(number).profile for number in numbers if number)
+    return [
+        {f"{block}.{line.id}": line.text for block in BLOCKS for line in getattr(profile, block)}
+        for profile in profiles
+    ]
 
 
 def entry_lines(entry: ChangelogEntry, texts: Sequence[Mapping[str, str]] = ()) -> Iterator[str]:
@@ -74,7 +77,7 @@ def _was(kind: str, count: int = 1) -> str:
 
 
 def _agreement(promotion: Mapping[str, Any]) -> str:
-    """Say how far a version drifted from the one before it, and who approved it."""
+    """Return a sentence about a version's drift from the one before it and its approvers."""
     people = [f"{markdown_text(who)} ({markdown_text(when)})" for who, when in named_approvers(promotion)]
     agreed = f"it was approved by {', '.join(people)}" if people else "nobody had to approve it"
     canary = f", and {promotion['canary']['share']:.0%} of sessions had it first" if "canary" in promotion else ""

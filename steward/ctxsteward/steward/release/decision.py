@@ -132,10 +132,11 @@ class Decisions:
         return self._frozen(frozenset(drift.touched), admitted)(champion, challenger)
 
     def _frozen(self, reviewed: frozenset[str], admitted: AdmittedRecords) -> EvalGate:
-        found = configured(self._settings.gate, self._held(admitted.active))
-        return with_suites(self._settings.gate, replace(found, reviewed=reviewed))
+        """Return the gate that replays the frozen cases and tonight's held-out requests."""
+        gate = configured(self._settings.gate, self._held_out(admitted.active))
+        return with_suites(self._settings.gate, replace(gate, reviewed=reviewed))
 
-    def _held(self, active: Iterable[MetaRecommendation]) -> Iterator[HeldOutRequest]:
+    def _held_out(self, active: Iterable[MetaRecommendation]) -> Iterator[HeldOutRequest]:
         """Yield the requests of evals that failed on enough people, which active records should anticipate."""
         for record in active:
             if record.kind == "eval_failure":
@@ -179,11 +180,7 @@ class Decisions:
             canary=canary,
         )
         before = self._versions.at(base).profile if base else ProfileDocument()
-        changes = (
-            *_changes(before, challenger),
-            *left_out,
-            *([landed.why] if landed.why else ()),
-        )
+        changes = (*_changes(before, challenger), *left_out, *([landed.why] if landed.why else ()))
         outcome: Outcome = "unchanged"
         if landed.kind == "committed":
             outcome = "canary" if canary else "promoted"
@@ -202,7 +199,7 @@ class Decisions:
         if len(since) < 2:  # it began tonight
             return CheckVerdict(level="started", ok=True, why=(f"{canary['share']:.0%} of the sessions",))
         champion = int(canary["champion"])
-        found = decide(
+        decision = decide(
             *arms_of(self._store, self._settings, since[1:], (champion, head.number)),
             nights=len(since) - 1,
             failed_guards=self._fallen(champion, head, admitted),
@@ -211,7 +208,7 @@ class Decisions:
         settle(
             self._store,
             self._settings.profile,
-            found,
+            decision,
             self._approvals,
             version=head.number,
             who=writing.who,
@@ -219,16 +216,16 @@ class Decisions:
             tenant=self._settings.tenant,
             epoch=writing.epoch,
         )
-        level = {"rollback": "rolled_back", "keep": "kept", "extend": "extended"}[found.kind]
-        left = self._not_reached(head.number, writing.when) if found.kind == "rollback" else ()
-        return CheckVerdict(level=level, ok=found.kind != "rollback", why=(*found.reasons, *left))
+        level = {"rollback": "rolled_back", "keep": "kept", "extend": "extended"}[decision.kind]
+        left = self._not_moved(head.number, writing.when) if decision.kind == "rollback" else ()
+        return CheckVerdict(level=level, ok=decision.kind != "rollback", why=(*decision.reasons, *left))
 
-    def _not_reached(self, version: int, when: str) -> Iterator[str]:
+    def _not_moved(self, version: int, when: str) -> Iterator[str]:
         """Report open sessions that keep a version that was rolled back."""
         now_seconds, settings = datetime.fromisoformat(when).timestamp(), self._settings
-        kept = keeping(self._store, settings.profile, (version,), tenant=settings.tenant, now_seconds=now_seconds)
-        if kept.sessions:
-            yield f"{len(kept.sessions)} open sessions keep version {version}; `steward rollback` names and moves them"
+        pinned = keeping(self._store, settings.profile, (version,), tenant=settings.tenant, now_seconds=now_seconds)
+        if sessions := pinned.sessions:
+            yield f"{len(sessions)} open sessions keep version {version}; `steward rollback` names and moves them"
 
     def _running(self, head: Version) -> Mapping[str, Any] | None:
         return running(self._store, head, profile=self._settings.profile, tenant=self._settings.tenant)

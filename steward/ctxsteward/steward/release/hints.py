@@ -28,17 +28,15 @@ def hint_after(records: Iterable[MetaRecommendation], tool: str, arguments: Coll
     failure = refused(answer)
     if failure is None:
         return None
-    found = []
+    hints = []
     for record in filter(is_hint, records):
-        at = parse_trigger(record.trigger or "")
-        if (
-            at is not None
-            and (at.tool, at.code) == (tool, failure.code)
-            and (at.parameter or tool) in {tool, *arguments}
-        ):
-            found.append(record)
-    if not found:
+        trigger = parse_trigger(record.trigger or "")
+        if trigger is None or (trigger.tool, trigger.code) != (tool, failure.code):
+            continue
+        if trigger.parameter is None or trigger.parameter in (tool, *arguments):
+            hints.append(record)
+    if not hints:
         return None
-    best = min(found, key=lambda record: (-record.support.sessions, record.id))
+    best = min(hints, key=lambda record: (-record.support.sessions, record.id))
     runs = best.support.sessions
     return f"{best.text} (seen {'once' if runs == 1 else f'in {runs} runs'})"

@@ -56,9 +56,9 @@ from .approvals import VERSION, Body, SignedLog, Verdict
 from .slice import line_counter, pointers_of
 
 Needed = Callable[[MetaRecommendation], int]
-"""Returns how many people must approve a record."""
+"""Return how many people must approve a record."""
 Find = Callable[[str], MetaRecommendation | None]
-"""Finds a record by its id or an earlier id."""
+"""Find a record by its id or an earlier id."""
 
 WHOLE_BODY = 2
 """Version of bodies whose fields are all signed."""
@@ -165,20 +165,20 @@ class RecordReviews(SignedLog):
 
     def says(self, record: MetaRecommendation) -> str:
         """Return the address of a record's content and scope."""
-        said = record.model_dump(mode="json", include={"kind", "scope", "slot", "text", "value", "unit", "polarity"})
-        return address_of(self._key, self.folder, "says", canonical(said))
+        fields = {"kind", "scope", "slot", "text", "value", "unit", "polarity"}
+        return address_of(self._key, self.folder, "says", canonical(record.model_dump(mode="json", include=fields)))
 
     def standing(self, find: Find, needed: Needed = lambda record: 1) -> dict[str, Review]:
         """Return the reviews that count now, by reviewed id; rejections by each name of the claim."""
-        found: dict[str, Review | None] = {}
+        reviews: dict[str, Review | None] = {}
         for names, bodies in self._decisions():
             if bodies[-1].get("verdict") == "reject":
-                found |= dict.fromkeys(names, _review(bodies[-1:]))
+                reviews |= dict.fromkeys(names, _review(bodies[-1:]))
                 continue
             latest = bodies[_after_rejections(bodies) :]
             for id in dict.fromkeys(body["record"] for body in latest):
-                found[id] = self._review([body for body in latest if body["record"] == id], find, needed)
-        return {id: review for id, review in found.items() if review is not None}
+                reviews[id] = self._review([body for body in latest if body["record"] == id], find, needed)
+        return {id: review for id, review in reviews.items() if review is not None}
 
     def approvers(self, record: MetaRecommendation) -> tuple[str, ...]:
         """Return the people who approve the record's present wording."""
@@ -187,14 +187,14 @@ class RecordReviews(SignedLog):
 
     def rejections(self) -> dict[str, RecordRejection]:
         """Return each record's newest rejection, by every name of its claim, even if later verdicts overrule it."""
-        found: dict[str, RecordRejection] = {}
+        rejections: dict[str, RecordRejection] = {}
         for names, bodies in self._decisions():
             for body in bodies:
                 if body.get("verdict") == "reject":
                     stood_on = tuple(body["stood_on"]) if "stood_on" in body else None
-                    refused = RecordRejection(body["who"], body["when"], body["note"], stood_on)
-                    found |= dict.fromkeys(names, refused)
-        return found
+                    rejection = RecordRejection(body["who"], body["when"], body["note"], stood_on)
+                    rejections |= dict.fromkeys(names, rejection)
+        return rejections
 
     def _decisions(self) -> Iterator[tuple[list[str], list[Body]]]:
         """Yield, for each claim, its names and the reviewers' verdicts on it, oldest first."""
@@ -213,18 +213,18 @@ class RecordReviews(SignedLog):
             yield names[label], decisions
 
     def _review(self, bodies: list[Body], find: Find, needed: Needed) -> Review | None:
-        """Combine approvals and edits of one record; None if there are none, or too few approvals."""
+        """Combine the approvals and edits of one record, or return None without an edit and with too few approvals."""
         record = find(bodies[0]["record"])
         if record is None:
             return None
         edit, text = self._words(bodies)
         record = record if text is None else record.model_copy(update={"text": text})
-        says, said_it = self.says(record), authors(record)
-        said_it |= frozenset() if edit is None else {skeleton(edit["who"])}
+        says = self.says(record)
+        excluded = authors(record) | ({skeleton(edit["who"])} if edit is not None else set())
         agreed = {
             skeleton(body["who"]): body
             for body in bodies
-            if body["kind"] == "record" and body["says"] == says and skeleton(body["who"]) not in said_it
+            if body["kind"] == "record" and body["says"] == says and skeleton(body["who"]) not in excluded
         }
         if len(agreed) >= max(1, needed(record)):
             return _review(list(agreed.values())).model_copy(update={"text": text})
@@ -239,7 +239,7 @@ class RecordReviews(SignedLog):
         return None, None
 
     def _editor(self, record: MetaRecommendation) -> str | None:
-        """Return the skeleton of the name of who edited the record's words; None if they are not edited."""
+        """Return the skeleton of the editor's name, or None if the record has its original words."""
         for _, bodies in self._decisions():
             latest = [body for body in bodies[_after_rejections(bodies) :] if body["record"] == record.id]
             edit, text = self._words(latest)
@@ -289,8 +289,8 @@ def authors(record: MetaRecommendation) -> frozenset[str]:
     """Return the skeletons of the names of people who made a record's claim; a template has no authors."""
     if KINDS[record.kind].is_template:
         return frozenset()
-    said = (span for span in record.evidence if span.relation == "supports" and span.role == "user")
-    return frozenset(skeleton(span.principal) for span in said if span.principal is not None)
+    spans = (span for span in record.evidence if span.relation == "supports" and span.role == "user")
+    return frozenset(skeleton(span.principal) for span in spans if span.principal is not None)
 
 
 def people_for(profile: ProfileDocument | None) -> Needed:

@@ -2,21 +2,21 @@
 
 `Decisions.fit` calls `MetaSliceBuilder`, which calls `fit`.
 
-    value = worth x P(it fires) x P(it is obeyed, where it fired)
+    value = worth x P(it fires) x P(it is obeyed, if it fired)
     worth = effect x lower end of the confidence x log2(1 + independent principals) x decay
 
 The effect is the weight of the kind, set by hand, unless outcomes contradict it (`effect`). Only a record of a tool
-error has outcomes: the ends of runs that did what it says, and of runs that did something else after the same error.
+error has outcomes: the ends of runs that followed it, and of runs that did something else after the same error.
 
 A 0/1 knapsack maximizes the value within `high_tokens` of prompt text, labels included. The slice is shared, so it
 takes only records for everybody, of kinds with a `slice_weight`. It takes no facts, because a slice that is the same
-for every question cannot hold enough of them (the best choice of 180 tokens knows 7 % of what will be asked). Both
+for every question cannot hold enough of them (the best choice of 180 tokens answers 7 % of the questions). Both
 probabilities are means over the sessions that were shown the record, under Beta priors: a record that was never shown
 fires with 1/2 and is obeyed with 2/3. Sessions that cannot be judged do not count.
 
 A newcomer replaces an incumbent only if it is worth `MARGIN` more, and a slice of the same records keeps its order, so
 that the prefix that providers cache stays the same. Otherwise lines are in order of value, because a head with less
-room leaves out the last ones. Up to `low_tokens` every record of some value comes in; beyond that, no padding.
+room leaves out the last ones. Up to `low_tokens` every record with a value over 0 comes in; beyond that, no padding.
 
 `fit` is pure and deterministic; its time grows with candidates x high_tokens. `MetaSliceBuilder` makes the slice of a
 night: lines that people wrote stay and take their room, and records that a rollback took back or a rule contradicts
@@ -75,7 +75,7 @@ _UNUSABLE = re.compile(r"[\s,\[\]%]")
 
 
 def mean_share(yes: int, whole: int, prior: tuple[int, int]) -> float:
-    """Return the mean of the Beta posterior after `yes` of `whole`; `prior` has the pseudo-counts of yes and no."""
+    """Return the mean of the Beta posterior of `yes` in `whole`; `prior` has the pseudo-counts of yes and no."""
     return (yes + prior[0]) / (whole + sum(prior))
 
 
@@ -130,10 +130,10 @@ def effect(weight: float, outcomes: AdviceOutcomes | None) -> float:
     """
     if outcomes is None:
         return weight
-    one, other = outcomes
-    difference = one.share - other.share
-    low = difference - math.hypot(one.share - one.lower95, other.upper95 - other.share)
-    high = difference + math.hypot(one.upper95 - one.share, other.share - other.lower95)
+    followed, otherwise = outcomes
+    difference = followed.share - otherwise.share
+    low = difference - math.hypot(followed.share - followed.lower95, otherwise.upper95 - otherwise.share)
+    high = difference + math.hypot(followed.upper95 - followed.share, otherwise.share - otherwise.lower95)
     return max(0.0, min(max(weight, low / EFFECT_OF_WEIGHT), high / EFFECT_OF_WEIGHT))
 
 
@@ -173,32 +173,32 @@ def fit(
     if not 0 <= low_tokens <= high_tokens <= budget_tokens:
         found = f"{low_tokens} to {high_tokens} tokens of {budget_tokens}"
         raise InputError(f"meta slice: {found}; give low_tokens <= high_tokens <= budget_tokens")
-    known = {record.id: record for record in incumbents}
-    moment = None if now is None else instant(now)
+    in_force = {line.id: line for line in incumbents}
+    now_seconds = None if now is None else instant(now)
 
-    def valued(one: MetaRecommendation) -> float:
-        return value(one, (use or {}).get(one.id), moment, (outcomes or {}).get(one.id))
+    def valued(record: MetaRecommendation) -> float:
+        return value(record, (use or {}).get(record.id), now_seconds, (outcomes or {}).get(record.id))
 
-    worth: dict[MetaRecord, float] = {}
-    for one in _single(usable(records, agent), valued):
-        record = next((each for each in _shown(one, known.get(one.id)) if not is_withdrawn(each)), None)
-        if record is not None:
-            worth[record] = valued(one)
-    line = line_writer([*by_people, *worth])
-    tokens = {record: counter.text(line(record) + "\n") for record in (*by_people, *worth)}
+    values: dict[MetaRecord, float] = {}
+    for record in _single(usable(records, agent), valued):
+        form = next((form for form in _forms(record, in_force.get(record.id)) if not is_withdrawn(form)), None)
+        if form is not None:
+            values[form] = valued(record)
+    write = line_writer([*by_people, *values])
+    tokens = {line: counter.text(write(line) + "\n") for line in (*by_people, *values)}
     candidates = [
-        _SliceCandidate(record, worth[record], tokens[record], record.id in known)
-        for record in worth
-        if worth[record] > 0 and tokens[record] <= high_tokens
+        _SliceCandidate(line, values[line], tokens[line], line.id in in_force)
+        for line in values
+        if values[line] > 0 and tokens[line] <= high_tokens
     ]
     candidates.sort(key=lambda each: (-_lifted(each) / each.tokens, each.record.id))
-    room = max(0, high_tokens - FRAME_TOKENS - sum(tokens[record] for record in by_people))
+    room = max(0, high_tokens - FRAME_TOKENS - sum(tokens[line] for line in by_people))
     chosen = _chosen(candidates[:MAX_CANDIDATES], counter, room)
 
-    def measured(kept: Iterable[_SliceCandidate]) -> int:
-        return slice_tokens((*by_people, *_laid(kept, incumbents)), counter)
+    def measure(candidates: Iterable[_SliceCandidate]) -> int:
+        return slice_tokens((*by_people, *_ordered(candidates, incumbents)), counter)
 
-    return _laid(_trimmed(chosen, measured, low_tokens, high_tokens), incumbents)
+    return _ordered(_trimmed(chosen, measure, low_tokens, high_tokens), incumbents)
 
 
 def slice_tokens(records: Sequence[MetaRecord], counter: Counter) -> int:
@@ -208,15 +208,15 @@ def slice_tokens(records: Sequence[MetaRecord], counter: Counter) -> int:
 
 
 def fits_slice(records: Sequence[MetaRecord]) -> bool:
-    """Whether a night would place so many tokens of records."""
+    """Whether records fit into the tokens of a night's slice."""
     return slice_tokens(records, line_counter()) <= HIGH_TOKENS
 
 
 def usable(records: Iterable[MetaRecommendation], agent: str | None = None) -> list[MetaRecommendation]:
     """Return the records that may enter a slice for everybody."""
-    active = [one for one in records if one.status == "active"]
-    ids = {one.id for one in active}
-    return [one for one in active if _is_usable(one, agent, ids)]
+    active = [record for record in records if record.status == "active"]
+    ids = {record.id for record in active}
+    return [record for record in active if _is_usable(record, agent, ids)]
 
 
 def line_counter() -> Counter:
@@ -226,38 +226,39 @@ def line_counter() -> Counter:
 
 def line_of(record: MetaRecommendation) -> str:
     """Return a record's line in a prompt."""
-    shown = next(_shown(record, None))
-    return line_writer([shown])(shown)
+    form = next(_forms(record, None))
+    return line_writer([form])(form)
 
 
 def value(
-    one: MetaRecommendation, use: RecordUse | None, now_seconds: float | None, outcomes: AdviceOutcomes | None = None
+    record: MetaRecommendation, use: RecordUse | None, now_seconds: float | None, outcomes: AdviceOutcomes | None = None
 ) -> float:
     """Return a record's expected value in a session."""
-    said = math.log2(1 + max(1, one.support.principals))
-    sure = 1.0 if _is_approved(one) else one.confidence.lower95
+    support = math.log2(1 + max(1, record.support.principals))
+    confidence = 1.0 if _is_approved(record) else record.confidence.lower95
     used = use or RecordUse()
     fires = mean_share(used.fired, used.judged, FIRES)
     obeyed = mean_share(used.complied, used.complied + used.contradicted, OBEYED)
-    fresh = worth(instant(one.support.last or one.validity.recorded_at), now_seconds, one.validity.half_life_days)
-    return effect(WEIGHTS.get(one.kind, 0.0), outcomes) * sure * said * fresh * fires * obeyed
+    last_seconds = instant(record.support.last or record.validity.recorded_at)
+    decay = worth(last_seconds, now_seconds, record.validity.half_life_days)
+    return effect(WEIGHTS.get(record.kind, 0.0), outcomes) * confidence * support * decay * fires * obeyed
 
 
-def _is_usable(one: MetaRecommendation, agent: str | None, active: set[str]) -> bool:
-    approved = _is_approved(one)
+def _is_usable(record: MetaRecommendation, agent: str | None, active: set[str]) -> bool:
+    approved = _is_approved(record)
     return (
-        one.kind in WEIGHTS
-        and one.scope.is_shared
-        and (agent is None or one.scope.agent == agent)
-        and (approved or KINDS[one.kind].gate != "person")
-        and (approved or one.sensitivity == "none")
-        and one.superseded_by is None
-        and active.isdisjoint(one.conflicts)  # of two records that contradict each other, neither comes in
+        record.kind in WEIGHTS
+        and record.scope.is_shared
+        and (agent is None or record.scope.agent == agent)
+        and (approved or KINDS[record.kind].gate != "person")
+        and (approved or record.sensitivity == "none")
+        and record.superseded_by is None
+        and active.isdisjoint(record.conflicts)  # of two records that contradict each other, neither comes in
     )
 
 
-def _is_approved(one: MetaRecommendation) -> bool:
-    return one.review is not None and one.review.state == "approved"
+def _is_approved(record: MetaRecommendation) -> bool:
+    return record.review is not None and record.review.state == "approved"
 
 
 def _single(
@@ -265,37 +266,39 @@ def _single(
 ) -> list[MetaRecommendation]:
     """Return each id once, and only the most valuable record of a slot with a single value."""
     best: dict[tuple[str, ...], MetaRecommendation] = {}
-    for one in sorted(records, key=lambda one: (-valued(one), one.id)):
-        slot = one.slot
-        alone = slot.cardinality == "one"
-        best.setdefault((slot.subject, slot.attribute, one.scope.tool or "") if alone else (one.id,), one)
+    for record in sorted(records, key=lambda record: (-valued(record), record.id)):
+        slot = record.slot
+        is_single = slot.cardinality == "one"
+        key = (slot.subject, slot.attribute, record.scope.tool or "") if is_single else (record.id,)
+        best.setdefault(key, record)
     return list(best.values())
 
 
 # -- from a recommendation to a line ---------------------------------------------------------------------------
 
 
-def _shown(one: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[MetaRecord]:
+def _forms(record: MetaRecommendation, incumbent: MetaRecord | None) -> Iterator[MetaRecord]:
     """Yield forms of a record for the head, best first; an incumbent with the same text keeps its bytes."""
-    approved = _is_approved(one)
-    pointers = pointers_of(one)
+    approved = _is_approved(record)
+    pointers = pointers_of(record)
     if (
         incumbent is not None
-        and (incumbent.text, incumbent.approved) == (one.text, approved)
+        and (incumbent.text, incumbent.approved) == (record.text, approved)
         and set(incumbent.sources) <= set(pointers)
     ):
         yield incumbent
     newest = pointers[:1] + pointers[1:][-(MAX_SOURCES - 1) :]
+    recorded_at = record.validity.recorded_at
     for sources in dict.fromkeys((newest, *permutations(pointers, len(newest)))):
-        yield MetaRecord(id=one.id, text=one.text, sources=sources, approved=approved, ts=one.validity.recorded_at)
+        yield MetaRecord(id=record.id, text=record.text, sources=sources, approved=approved, ts=recorded_at)
 
 
 def pointers_of(record: MetaRecommendation) -> tuple[str, ...]:
     """Return pointers to the messages of a record's evidence, as ``session§ref`` with percent-encoded session names."""
     pointers: dict[str, None] = {}
-    for each in record.evidence:
-        name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), each.session)
-        pointers[f"{name[-(160 - len(each.ref)) :]}{each.ref}"] = None
+    for span in record.evidence:
+        name = _UNUSABLE.sub(lambda match: quote(match.group(), safe=""), span.session)
+        pointers[f"{name[-(160 - len(span.ref)) :]}{span.ref}"] = None
     return tuple(pointers)
 
 
@@ -303,12 +306,13 @@ def pointers_of(record: MetaRecommendation) -> tuple[str, ...]:
 
 
 def _lifted(candidate: _SliceCandidate) -> float:
+    """Return a candidate's value, with the margin of an incumbent."""
     return candidate.value * (1 + MARGIN if candidate.is_incumbent else 1)
 
 
 def _chosen(candidates: Sequence[_SliceCandidate], counter: Counter, high_tokens: int) -> list[_SliceCandidate]:
     """Return the most valuable set that fits; approved and other records have a label each, and share the room."""
-    groups = [[one for one in candidates if one.record.approved is approved] for approved in (True, False)]
+    groups = [[each for each in candidates if each.record.approved is approved] for approved in (True, False)]
     labels = [counter.text(label + "\n") for label in META_LABELS]
     best = [_knapsack(group, max(0, high_tokens - label)) for group, label in zip(groups, labels, strict=True)]
     top: tuple[float, tuple[_SliceCandidate, ...]] = (0.0, ())
@@ -330,40 +334,40 @@ def _at(best: Filled, room: int) -> tuple[float, tuple[_SliceCandidate, ...]]:
 
 def _knapsack(candidates: Sequence[_SliceCandidate], room: int) -> Filled:
     best: Filled = [(0.0, ())] * (room + 1)
-    for one in candidates:
-        for left in range(room, one.tokens - 1, -1):
-            worth = best[left - one.tokens][0] + _lifted(one)
+    for candidate in candidates:
+        for left in range(room, candidate.tokens - 1, -1):
+            worth = best[left - candidate.tokens][0] + _lifted(candidate)
             if worth > best[left][0] + 1e-12:
-                best[left] = (worth, (*best[left - one.tokens][1], one))
+                best[left] = (worth, (*best[left - candidate.tokens][1], candidate))
     return best
 
 
 def _trimmed(
     chosen: list[_SliceCandidate],
-    measured: Callable[[Iterable[_SliceCandidate]], int],
+    measure: Callable[[Iterable[_SliceCandidate]], int],
     low_tokens: int,
     high_tokens: int,
 ) -> list[_SliceCandidate]:
     """Drop padding beyond `low_tokens`, and lines that exceed `high_tokens` because joined lines cost more tokens."""
-    kept = sorted(chosen, key=lambda one: (_lifted(one) / one.tokens, one.record.id), reverse=True)
-    while kept and measured(kept) > high_tokens:
-        kept.pop()
-    mean = sum(one.value for one in kept) / max(1, sum(one.tokens for one in kept))
-    while kept and not kept[-1].is_incumbent and kept[-1].value / kept[-1].tokens < PADDING * mean:
-        if measured(kept) - kept[-1].tokens < low_tokens:
+    rest = sorted(chosen, key=lambda each: (_lifted(each) / each.tokens, each.record.id), reverse=True)
+    while rest and measure(rest) > high_tokens:
+        rest.pop()
+    mean = sum(each.value for each in rest) / max(1, sum(each.tokens for each in rest))
+    while rest and not rest[-1].is_incumbent and rest[-1].value / rest[-1].tokens < PADDING * mean:
+        if measure(rest) - rest[-1].tokens < low_tokens:
             break
-        kept.pop()
-    return kept
+        rest.pop()
+    return rest
 
 
-def _laid(chosen: Iterable[_SliceCandidate], incumbents: Sequence[MetaRecord]) -> tuple[MetaRecord, ...]:
+def _ordered(chosen: Iterable[_SliceCandidate], incumbents: Sequence[MetaRecord]) -> tuple[MetaRecord, ...]:
     """Order records by value, or keep the order of the incumbents if the set is the same."""
-    records = tuple(one.record for one in sorted(chosen, key=lambda one: (-one.value, one.record.id)))
+    records = tuple(each.record for each in sorted(chosen, key=lambda each: (-each.value, each.record.id)))
     return tuple(incumbents) if set(records) == set(incumbents) else records
 
 
 class MetaSliceBuilder:
-    """Builds the slice of one profile."""
+    """Build the slice of one profile."""
 
     def __init__(self, settings: NightSettings, store: Store, ledger: Ledger) -> None:
         self._settings, self._store, self._ledger = settings, store, ledger
@@ -423,9 +427,11 @@ class MetaSliceBuilder:
 
     def _outcomes(self, records: Iterable[MetaRecommendation]) -> Mapping[str, AdviceOutcomes]:
         """Return the outcomes of records of tool errors, by id."""
-        fixes = {one.id: one for one in records if KINDS[one.kind].gate == "fix"}
-        bases = ((one, self._ledger.basis(id)) for id, one in fixes.items())
-        return {one.id: AdviceOutcomes.of(one.action, basis.tried) for one, basis in bases if basis is not None}
+        fixes = {record.id: record for record in records if KINDS[record.kind].gate == "fix"}
+        bases = ((record, self._ledger.basis(id)) for id, record in fixes.items())
+        return {
+            record.id: AdviceOutcomes.of(record.action, basis.tried) for record, basis in bases if basis is not None
+        }
 
     def _use(self) -> Mapping[str, RecordUse]:
         """Return the use of each record over all finished batches, without sessions of forgotten people."""
