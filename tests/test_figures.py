@@ -126,7 +126,7 @@ def test_the_presets_of_budgets_quote_the_tables() -> None:
     ]
     assert asked == [f"{shown['4,000']} %", chats("user")[0], chats("assistant")[0]]
     (agent,) = re.findall(
-        r"show (\S+) % of the values that calls took[^|]*?, and (\S+) % without .* is (\S+) of the .*, and (\S+) without [^|]*\|",
+        r"show (\S+) % of the values [^|]*?, and (\S+) % without .* is (\S+) of the .*, and (\S+) without [^|]*\|",
         page,
     )
     values, costs = prices("budget 4,000 tokens", "values, swe-agent, %"), prices("budget 4,000 tokens", "swe-agent")
