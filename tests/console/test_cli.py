@@ -22,7 +22,7 @@ from click.testing import CliRunner
 
 from ctxsteward.console.cli import cli
 from ctxsteward.console.terminal.output import print_json
-from ctxsteward.envelope import PROVIDERS
+from ctxsteward.envelope import PROVIDERS, open_store
 
 from .commands import run
 
@@ -112,6 +112,19 @@ def test_a_policy_by_name_decides_what_leaves_and_reports_name_it(tmp_path: Path
     ((document, *_),) = values("report", reports[0], *where)
     assert document["policy"].startswith("middle-out/1")
     assert all(call["overflow_tokens"] == 0 for call in calls)
+
+
+def test_a_summarizer_and_a_selector_by_name_make_the_envelopes(tmp_path: Path) -> None:
+    made = []
+    for name in ("extractive", "structured"):
+        where = ("--store", f"file:{tmp_path / name}")
+        values("replay", DEMO, *SMALL, "--summarizer", name, "--selector", "hybrid", *where)
+        with open_store(where[1]) as store:
+            state = store.at("default", "demo").state
+            made.append((state.bullets, state.selection and state.selection.log["strategy"]))
+    (extracted, _), (structured, strategy) = made
+    assert extracted != structured
+    assert strategy == "hybrid"
 
 
 def test_a_transcript_that_grew_is_appended_to(tmp_path: Path) -> None:

@@ -37,6 +37,12 @@ def test_a_seed_that_once_failed_holds(seed: int) -> None:
     assert simulate(seed).wrong == ()
 
 
+@pytest.mark.parametrize("seed", [613, 737])
+def test_a_seed_that_once_failed_in_a_database_holds(seed: int, shared_postgres: PostgresServer) -> None:
+    """An opening met an erasure on another machine, and called the session damaged."""
+    assert simulate(seed, server=shared_postgres).wrong == ()
+
+
 def test_a_database_that_fails_keeps_all_that_was_acknowledged(shared_postgres: PostgresServer) -> None:
     seeds = range(10 * SEEDS, 10 * SEEDS + (SEEDS // 10))
     done = [simulate(seed, server=shared_postgres) for seed in seeds]

@@ -36,6 +36,7 @@ MessagesFilter = Literal["all", "assistant_only", "last_turn"]
 AnchorKind = Literal["output", "callouts", "input", "errors"]
 Strategy = Literal["heuristic", "semantic", "llm", "hybrid"]
 PolicyName = Literal["threshold", "middle_out", "importance"]
+SelectorName = Literal["heuristic", "semantic", "hybrid"]
 TtlKind = Literal["tool_results", "images", "assistant", "user"]
 
 PREVIOUS = "previous"

@@ -273,6 +273,15 @@ def test_a_build_is_the_library_s_own(provider: Any, tmp_path: Path) -> None:
     assert built["envelope"]["sections"]["dynamic"]["budget_tokens"] == 300
 
 
+def test_a_build_names_its_selector_and_summarizer() -> None:
+    on = served(limits=FREE)
+    on.say("s", "Hi")
+    on.post("/api/sessions/s/build", {"selector": "heuristic", "summarizer": "structured"})
+    assert "selector" in on.post("/api/sessions/s/build", {"selector": "best"}, 422)["detail"]
+    refused = on.post("/api/sessions/s/build", {"summarizer": "best"}, 422)
+    assert "no summarizer named 'best' is installed" in refused["detail"]
+
+
 def test_a_build_without_a_body_gives_the_envelope_alone_and_can_leave_it_out() -> None:
     on = served(limits=FREE)
     on.say("s", "Hi")

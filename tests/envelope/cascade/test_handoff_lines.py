@@ -35,6 +35,15 @@ def test_what_users_decided_stands_and_a_limit_that_the_assistant_named_blocks()
     assert {"§3", "§7"} <= {ref for line in found.lines if line.section == "intent" for ref in line.refs}
 
 
+def test_an_error_of_a_tool_blocks_by_the_tool_s_name_and_its_words_are_material() -> None:
+    talk = (*TALK[:4], result("c1", "Error: reservation IFOYYZ is locked by another agent."))
+    found = handoff_of(session_of(*talk))
+
+    assert "get_reservation reported an error §5" in found.blocking_issues
+    assert not any("locked" in text for text in found.blocking_issues)
+    assert any(line.section == "errors" and "locked" in line.text for line in found.lines)
+
+
 def test_what_a_tool_said_stands_within_the_fence_alone() -> None:
     for stop in range(1, len(TALK) + 1):
         opening = opening_of(handoff_of(session_of(*TALK[:stop]))).splitlines()

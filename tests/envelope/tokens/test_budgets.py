@@ -279,13 +279,14 @@ TOKENS = ("system_tokens", "static_tokens", "meta_tokens", "dynamic_tokens", "to
 FRACTIONS = ("compact_at_fraction", "compact_to_fraction", "recall_fraction")
 BAD = {
     **{f"{name} = {value}": Bad({name: value}, name, "at least 1 token") for name in TOKENS for value in (0, -1)},
-    **{f"{name} is NaN": Bad({name: NAN}, name, "finite") for name in TOKENS},
+    **{f"{name} is NaN": Bad({name: NAN}, name, "integer") for name in TOKENS},
     **{f"{name} is text": Bad({name: "many"}, name, "integer") for name in TOKENS},
     "a truth value": Bad({"dynamic_tokens": True}, "dynamic_tokens", "integer"),
+    "a number as text": Bad({"dynamic_tokens": "900"}, "dynamic_tokens", "integer"),
     **{f"{name} = {value}": Bad({name: value}, name, "and") for name in FRACTIONS for value in (-0.1, 1.01, NAN)},
     **{f"{name} is text": Bad({name: "half"}, name, "number") for name in FRACTIONS},
     "half a token": Bad({"dynamic_tokens": 900.5}, "dynamic_tokens", "integer"),
-    "infinitely many": Bad({"dynamic_tokens": math.inf}, "dynamic_tokens", "finite"),
+    "infinitely many": Bad({"dynamic_tokens": math.inf}, "dynamic_tokens", "integer"),
     "dynamic is None": Bad({"dynamic_tokens": None}, "dynamic_tokens", "integer"),
     "a trigger at nothing": Bad({"compact_at_fraction": 0}, "compact_at_fraction", "more than 0"),
     "a target of nothing": Bad({"compact_to_fraction": 0}, "compact_to_fraction", "more than 0"),

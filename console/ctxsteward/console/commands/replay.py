@@ -199,6 +199,8 @@ def replay(
     profile: str | None,
     budgets: tuple[str, ...],
     policy: str | None,
+    selector: str | None,
+    summarizer: str | None,
     model: str,
     format: str,
     run: int | None,
@@ -218,13 +220,13 @@ def replay(
     if (transcript is None) == (address is None):
         raise click.UsageError("give either TRANSCRIPT or --from ADDRESS")
     if address is not None:
-        if profile or budgets or policy or run is not None:
+        if profile or budgets or policy or selector or summarizer or run is not None:
             raise click.UsageError("--from takes its profile and budgets from the envelope; leave them out")
         _rebuild(address, provider, as_json, store, tenant)
     elif transcript is not None:
         if provider is not None:
             raise click.UsageError("--provider goes with --from, which rebuilds one envelope")
-        builder, governed = read_builder(model, budgets, policy), read_profile(profile)
+        builder, governed = read_builder(model, budgets, policy, selector, summarizer), read_profile(profile)
         if run is None:
             transcripts = read_file(transcript, format)
         else:
@@ -304,6 +306,8 @@ def build(
     profile: str | None,
     budgets: tuple[str, ...],
     policy: str | None,
+    selector: str | None,
+    summarizer: str | None,
     model: str,
     format: str,
     run: int,
@@ -322,7 +326,7 @@ def build(
     read_provider(provider)
     if user_turn is not None and not user_turn.strip():
         raise InputError("--user-turn: the text is empty; write what the user says")
-    builder = read_builder(model, budgets, policy)
+    builder = read_builder(model, budgets, policy, selector, summarizer)
     governed = read_profile(profile)
     chosen, count = choose_transcript(transcript, format, run)
     with open_uri(store, tenant) as opened:

@@ -28,6 +28,7 @@ from ctxsteward.envelope.layout.fragments import DerivedText, Fragment, MessageS
 from ctxsteward.envelope.layout.rows import cited, fenced_rows, recalled_text
 from ctxsteward.envelope.render.rules import VisibleRule
 from ctxsteward.schemas import CompressionReport, ContextError, Finding, InputError, Loss
+from ctxsteward.schemas.documents import SelectionLog
 from ctxsteward.schemas.frozen import FrozenModel
 from ctxsteward.store.profiles.text import META_REF, Profile, static_blocks, system_blocks
 from ctxsteward.store.profiles.version_codec import lines_of
@@ -107,6 +108,8 @@ class CallView(FrozenModel):
     """Reports of the compactions that this call made."""
     rules: tuple[VisibleRule, ...] = Field(exclude=True)
     """Standing rules that nobody lifted; first those that its request did not show."""
+    selection: SelectionLog | None = None
+    """The messages that recall considered for this turn, or None if it did not rank any."""
     reply: tuple[ReplySentence, ...] = ()
     """The reply to this call, each sentence with its source."""
 
@@ -201,6 +204,7 @@ def inspect_call(
     reply: tuple[ReplySentence, ...] = ()
     with suppress(ContextError):  # what came after the call may be damaged, and the call is shown all the same
         reply = reply_sources(past, store.at(tenant, session))
+    recalled = past.session.state.recalled
     return CallView(
         session=session,
         call=past.call,
@@ -211,6 +215,7 @@ def inspect_call(
         findings=envelope.findings,
         reports=envelope.reports,
         rules=tuple(sorted(rules, key=lambda one: bool(one.places))),
+        selection=SelectionLog.model_validate(recalled.log) if recalled is not None and recalled.log else None,
         reply=reply,
     )
 

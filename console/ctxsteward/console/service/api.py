@@ -25,7 +25,7 @@ from ctxsteward.envelope.cascade.continuity import handoff_of, resume
 from ctxsteward.envelope.compaction.policy import asked_policy
 from ctxsteward.envelope.history.tool_groups import NewMessage
 from ctxsteward.schemas import Finding, InputError, StoreError
-from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.cascade import PolicyName, SelectorName
 from ctxsteward.schemas.documents import HandoffSummary
 from ctxsteward.schemas.errors import Damaged
 from ctxsteward.schemas.eval_result import EvalResult
@@ -96,13 +96,18 @@ router = APIRouter(route_class=StrictRoute, responses=PROBLEMS)
 
 
 def builder_of(
-    service: Service, model: str | None, budgets: BudgetsInput | None, policy: PolicyName | None = None
+    service: Service,
+    model: str | None,
+    budgets: BudgetsInput | None,
+    policy: PolicyName | None = None,
+    selector: SelectorName | None = None,
+    summarizer: str | None = None,
 ) -> EnvelopeBuilder:
     """Return the builder that a request asks for."""
     named = {} if budgets is None else budgets.model_dump(exclude_none=True)
     stated = service.settings.budgets
     fixed = {} if stated is None else stated.model_dump(exclude_unset=True)
-    return service.builder(model, Budgets(**fixed | named) if named else stated, policy)
+    return service.builder(model, Budgets(**fixed | named) if named else stated, policy, selector, summarizer)
 
 
 def page_of(rows: Iterable[Any], after: int, limit: int) -> tuple[tuple[Any, ...], str | None]:
@@ -313,7 +318,7 @@ def findings_of(findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
 async def build(session: SessionId, service: ServiceDep, who: Writer, body: BuildInput | None = None) -> BuildResult:
     """The envelope for the next model call, and the request that it becomes. It may compact, and recall."""
     asked = body or BuildInput()
-    builder = builder_of(service, asked.model, asked.budgets, asked.policy)
+    builder = builder_of(service, asked.model, asked.budgets, asked.policy, asked.selector, asked.summarizer)
     async with service.writing(who.tenant, session) as opened:
         return await service.run(who.tenant, _built, service, opened, builder, asked)
 

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 from ctxsteward.envelope import Envelope, EnvelopeBuilder, Prices
 from ctxsteward.envelope.envelope import Provider
 from ctxsteward.envelope.telemetry.spans import prefix_tokens
-from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.cascade import PolicyName, SelectorName
 from ctxsteward.schemas.frozen import FrozenModel
 
 MAX_NAME = 200
@@ -181,6 +181,10 @@ class BuildInput(_Body):
     """Model whose tokens and window count; null for the service's model."""
     budgets: BudgetsInput | None = None
     policy: PolicyName | None = None
+    selector: SelectorName | None = None
+    """What ranks the messages that may be recalled; null for `heuristic`."""
+    summarizer: Name | None = None
+    """Installed summarizer of history; null for `extractive`."""
     history: Annotated[list[SentMessage], Field(max_length=MAX_HISTORY, fail_fast=True)] | None = None
     """The whole history of the conversation; the session follows it before the build."""
     principal: Meta | None = None

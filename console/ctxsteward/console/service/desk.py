@@ -28,7 +28,7 @@ from anyio import CapacityLimiter, from_thread, to_thread
 
 from ctxsteward.envelope import Budgets, Envelope, EnvelopeBuilder, Profile, Session, Store
 from ctxsteward.schemas import StoreError
-from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.cascade import PolicyName, SelectorName
 from ctxsteward.store.journal.events import MessageAppended, WindowCompacted, from_record
 from ctxsteward.store.journal.port import SessionKey
 
@@ -226,15 +226,27 @@ class Service:
     # -- builders -----------------------------------------------------------------------------------------------
 
     def builder(
-        self, model: str | None = None, budgets: Budgets | None = None, policy: PolicyName | None = None
+        self,
+        model: str | None = None,
+        budgets: Budgets | None = None,
+        policy: PolicyName | None = None,
+        selector: SelectorName | None = None,
+        summarizer: str | None = None,
     ) -> EnvelopeBuilder:
-        """Return the builder of this configuration; raise `UnknownModel` or `InvalidBudget`."""
+        """Return the builder of this configuration; raise `UnknownModel`, `InvalidBudget` or `InputError`."""
         model, budgets = model or self.settings.model, budgets or self.settings.budgets
         stated = budgets and [sorted(budgets.model_fields_set), budgets.model_dump(mode="json")]
-        key = json.dumps([model, policy, stated])
+        key = json.dumps([model, policy, selector, summarizer, stated])
         made = self._builders.pop(key, None)
         if made is None:
-            made = EnvelopeBuilder(model=model, budgets=budgets, policy=policy, now=self.settings.now)
+            made = EnvelopeBuilder(
+                model=model,
+                budgets=budgets,
+                policy=policy,
+                selector=selector or "heuristic",
+                summarizer=summarizer or "extractive",
+                now=self.settings.now,
+            )
         self._builders[key] = made
         while len(self._builders) > self.limits.builders:
             self._builders.popitem(last=False)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import wraps
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import click
 
@@ -26,7 +26,7 @@ from ctxsteward.envelope.transcripts.files import FORMATS
 from ctxsteward.envelope.transcripts.strict_json import decode
 from ctxsteward.schemas import InputError, UnknownModel
 from ctxsteward.schemas.arguments import guess
-from ctxsteward.schemas.cascade import PolicyName
+from ctxsteward.schemas.cascade import PolicyName, SelectorName
 from ctxsteward.schemas.errors import InvalidTranscript
 from ctxsteward.store.backend import store_uri
 
@@ -96,7 +96,7 @@ def budget_option(help: str) -> Callable[[_Command], _Command]:
 
 
 def building(command: _Command) -> _Command:
-    """Add --profile, --budget, --policy and --model, which configure a build, and --format, for reading the file."""
+    """Add the options that configure a build, and --format, for reading the file."""
     for option in (
         click.option(
             "--format",
@@ -113,6 +113,15 @@ def building(command: _Command) -> _Command:
             metavar="NAME",
             shell_complete=completer(get_args(PolicyName)),
             help=f"When to compact history, and what to compact: {', '.join(get_args(PolicyName))}.",
+        ),
+        click.option(
+            "--summarizer", metavar="NAME", help="Installed summarizer of history, such as extractive or structured."
+        ),
+        click.option(
+            "--selector",
+            metavar="NAME",
+            shell_complete=completer(get_args(SelectorName)),
+            help=f"What ranks the messages that may be recalled: {', '.join(get_args(SelectorName))}.",
         ),
         click.option("--profile", type=click.Path(), metavar="FILE", help="Profile (YAML) of the head."),
     ):
@@ -161,19 +170,35 @@ def read_budgets_tokens(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def read_builder(model: str, budgets: Sequence[str], policy: str | None = None) -> EnvelopeBuilder:
+def read_builder(
+    model: str,
+    budgets: Sequence[str],
+    policy: str | None = None,
+    selector: str | None = None,
+    summarizer: str | None = None,
+) -> EnvelopeBuilder:
     """Return a builder for this model, with its own budgets if none is named.
 
-    Raise `InputError` with the nearest names for an unknown model.
+    Raise `InputError` with the known names for an unknown model, policy, selector or summarizer.
     """
-    named = next((name for name in get_args(PolicyName) if name == policy), None)
-    if policy is not None and named is None:
-        raise InputError(f"--policy {policy}: no such policy; one of: {', '.join(get_args(PolicyName))}")
+    _check_name("policy", policy, get_args(PolicyName))
+    _check_name("selector", selector, get_args(SelectorName))
     try:
-        stated = read_budgets(budgets) if budgets else None
-        return EnvelopeBuilder(model=model, budgets=stated, policy=named, now=utc_now)
+        return EnvelopeBuilder(
+            model=model,
+            budgets=read_budgets(budgets) if budgets else None,
+            policy=cast(PolicyName | None, policy),
+            selector=cast(SelectorName, selector or "heuristic"),
+            summarizer=summarizer or "extractive",
+            now=utc_now,
+        )
     except UnknownModel as error:
         raise unknown_model(error) from error
+
+
+def _check_name(option: str, name: str | None, names: Sequence[str]) -> None:
+    if name is not None and name not in names:
+        raise InputError(f"--{option} {name}: no such {option}; one of: {', '.join(names)}")
 
 
 def utc_now() -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ctxsteward.schemas import (
     BudgetExceeded,
@@ -74,7 +74,7 @@ from .decider import BuildProgress, Decider
 from .newest_part import left_out_finding, newest_groups, showing
 
 if TYPE_CHECKING:
-    from ctxsteward.schemas.cascade import PolicyName
+    from ctxsteward.schemas.cascade import PolicyName, SelectorName
 
 _TRIES = 100
 _NEVER = Policy(name="none", due=lambda window: False)
@@ -98,7 +98,7 @@ class EnvelopeBuilder:
         output_reserve_tokens: int | None = None,
         budgets: Budgets | None = None,
         summarizer: str | Summarizer | Mapping[Shortened, str | Summarizer] = "extractive",
-        selector: Selector | Literal["heuristic", "semantic", "hybrid"] | None = "heuristic",
+        selector: Selector | SelectorName | None = "heuristic",
         policy: Policy | PolicyName | None = None,
         ahead: PrefixedSummarizer | SummaryAhead | None = None,
         now: Callable[[], str] | None = None,

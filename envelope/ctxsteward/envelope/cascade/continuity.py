@@ -316,7 +316,7 @@ def opening_of(handoff: HandoffSummary) -> str:
     lines = [_OPENING, "", f"**Task**: {handoff.task_title}"]
     lines += [f"**Branch**: {handoff.branch} at {handoff.head_commit}"] if handoff.branch else []
     lines += [f"**Phase**: {handoff.current_hat}"] if handoff.current_hat else []
-    lines += [f"**Progress**: {done}/{done + left} items completed"]
+    lines += [f"**Progress**: {done}/{done + left} items completed"] if done + left else []
     for title, items in (
         ("Completed", handoff.completed_items),
         ("Remaining", handoff.remaining_items),

@@ -2,18 +2,19 @@
 
 The default summarizer picks sentences of the originals, as it does at a compaction. Where a line stands depends on who
 said it: what users decided or demand, and what the assistant decided, *stands*; limits that the assistant named, and
-errors of the newest steps, *block*; all else is material. The next step follows from the newest message.
+tools that failed in the newest steps, *block*; all else is material, that of users under *intent*. Words of a tool are
+material alone: a blocker names the tool and the message of its error. The next step follows from the newest message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from itertools import takewhile
 from typing import NamedTuple
 
 from ctxsteward.schemas import Bullet, Ref
 from ctxsteward.schemas.documents import HandoffLine
-from ctxsteward.schemas.summary import SECTION_OF_KIND, SourceMessage, SummarizerInput
+from ctxsteward.schemas.summary import HandoffSection, SourceMessage, SummarizerInput
 
 from ..compaction.compactor import load_summarizer
 from ..history.session import Session
@@ -24,7 +25,7 @@ MOST_TOKENS = 1_000
 NEWEST_REQUESTS = 3
 """Newest messages of users, besides the task, that are told as they begin."""
 NEWEST_STEPS = 6
-"""Messages whose errors still block."""
+"""Messages in which a tool's error still blocks."""
 MAX_CHARS = 400
 MOST_OPENING = 9
 """Messages behind the first of a task that may still belong to it."""
@@ -67,21 +68,36 @@ def lines_of(session: Session, entries: Sequence[LogEntry], opening: Sequence[Lo
     for bullet in bullets:
         cited = [by_ordinal[Ref.parse(ref).ordinal] for ref in bullet.citations]
         roles: set[str] = {"tool" if entry.message.tool_results else entry.message.role for entry in cited}
-        if _blocks(bullet, cited, roles, session.state.ordinal):
+        if bullet.kind == "constraint" and roles == {"assistant"}:
             blocking.append(_told(bullet))
         elif "tool" not in roles and bullet.kind in ("decision", "constraint", "preference"):
             decided.append(_told(bullet))
         elif not any(bullet.text in request for request in requests):
-            line = HandoffLine(section=SECTION_OF_KIND[bullet.kind], text=bullet.text[:600], refs=bullet.citations)
-            material.append(line)
+            section = _section(bullet, roles)
+            material.append(HandoffLine(section=section, text=bullet.text[:600], refs=bullet.citations))
+    failed = {ref for line in material if line.section == "errors" for ref in line.refs}
+    blocking += _tool_errors(failed, said, session.state.ordinal)
     return SessionLines(tuple(decided), tuple(blocking), (*material, *_newest_step(said)))
 
 
-def _blocks(bullet: Bullet, cited: Sequence[LogEntry], roles: set[str], newest: int) -> bool:
-    """Return whether a line is a limit that the assistant named, or an error of the newest steps."""
-    if bullet.kind == "error":
-        return "tool" not in roles and max(entry.ordinal for entry in cited) > newest - NEWEST_STEPS
-    return bullet.kind == "constraint" and roles == {"assistant"}
+def _section(bullet: Bullet, roles: Set[str]) -> HandoffSection:
+    """Return the section of material: users' words, then files and errors of tools, then the rest."""
+    if roles == {"user"}:
+        return "intent"
+    if bullet.kind in ("path", "url"):
+        return "files"
+    return "errors" if bullet.kind == "error" and "tool" in roles else "technical"
+
+
+def _tool_errors(failed: Collection[str], entries: Sequence[LogEntry], newest: int) -> Iterator[str]:
+    """Yield which tools reported an error in the newest steps, and nothing else since, without a word of theirs."""
+    names = {call.id: call.name for entry in entries for call in entry.message.tool_calls}
+    last: dict[str, LogEntry] = {}
+    for entry in entries:
+        last |= {names.get(result.call_id, "a tool"): entry for result in entry.message.tool_results}
+    for tool, entry in last.items():
+        if entry.ref in failed and entry.ordinal > newest - NEWEST_STEPS:
+            yield f"{tool} reported an error {entry.ref}"
 
 
 def _told(bullet: Bullet) -> str:

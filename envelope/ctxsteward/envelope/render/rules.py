@@ -8,7 +8,7 @@ the turn context. A rule that a tool result or another message quotes does not s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -84,57 +84,79 @@ def rules_among(
     parts: Sequence[ExpectedPart], standing: Sequence[StandingRule], provider: str, nonce: str
 ) -> RulesStatement:
     """The same of the parts of a rendered request."""
-    texts = [active(nonce, part.unit.text) if provider == "text" else part.unit.text for part in parts]
-    # Rows are read once for all rules: with many rules and rows this would be most of the work.
-    read = [(part, text, tuple(_rows(part, text, nonce))) for part, text in zip(parts, texts, strict=True)]
-    found = (VisibleRule(rule, tuple(_places(rule, read))) for rule in standing)
-    return RulesStatement(provider, tuple(found))
+    shown = _ShownLines(parts, provider, nonce)
+    return RulesStatement(provider, tuple(VisibleRule(rule, tuple(shown.places(rule))) for rule in standing))
 
 
-_Row = tuple[str, tuple[str, ...], str]
-"""A row of bullets or of turn context, the references it cites, and its words as `_letters`."""
+class _Row(NamedTuple):
+    """A row of bullets or of turn context."""
+
+    part: int
+    number: int
+    line: str
+    letters: str
+    """Its words as `_letters`."""
 
 
-def _rows(part: ExpectedPart, text: str, nonce: str) -> Iterator[_Row]:
-    if part.block in ("bullets", "observations", "context"):
-        with suppress(ValueError):  # another session's fence, or none
-            for row in fenced_rows(nonce, text):
-                bullet = cited(row)
-                yield row, bullet.citations, _letters(bullet.text)
+class _ShownLines:
+    """The lines of a request where rules may stand, by the reference and the words that they are looked for with.
 
+    With many rules and rows, looking through all rows for each rule would be most of a build's work.
+    """
 
-def _places(rule: StandingRule, read: Sequence[tuple[ExpectedPart, str, Sequence[_Row]]]) -> list[RulePlace]:
-    """Places that show the whole rule; of a pinned message all its texts are needed."""
-    texts = [(wanted, _letters(wanted)) for wanted in rule.texts]
-    places = [
-        (wanted, RulePlace(part.section, part.block, part.unit.path, lines, index))
-        for index, (part, text, rows) in enumerate(read)
-        for wanted, letters in texts
-        for lines in _lines_with(rule, wanted, letters, part, text, rows)
-    ]
-    return [place for _, place in places] if {wanted for wanted, _ in places} == set(rule.texts) else []
+    def __init__(self, parts: Sequence[ExpectedPart], provider: str, nonce: str) -> None:
+        self._parts = parts
+        self._head: list[tuple[int, str]] = []
+        self._messages: dict[str, list[tuple[int, str]]] = {}
+        self._rows: dict[str, list[_Row]] = {}
+        self._rows_by_letters: dict[str, list[_Row]] = {}
+        for index, part in enumerate(parts):
+            text = active(nonce, part.unit.text) if provider == "text" else part.unit.text
+            if part.unit.channel == "head" and part.section in ("system", "static"):
+                self._head.append((index, text))
+            if part.block == "messages":
+                if part.ref is not None and not part.unit.call_id:
+                    self._messages.setdefault(part.ref, []).append((index, text))
+            elif part.block in ("bullets", "observations", "context"):
+                with suppress(ValueError):  # another session's fence, or none
+                    self._read_rows(index, part.block, fenced_rows(nonce, text))
 
+    def _read_rows(self, part: int, block: str, lines: Iterable[str]) -> None:
+        for number, line in enumerate(lines):
+            bullet = cited(line)
+            row = _Row(part, number, line.partition("\n")[0], _letters(bullet.text))
+            refs = (re.split(r"[ .]", line, maxsplit=1)[0],) if block == "context" else bullet.citations
+            for ref in dict.fromkeys(refs):
+                self._rows.setdefault(ref, []).append(row)
+            self._rows_by_letters.setdefault(row.letters, []).append(row)
 
-def _lines_with(
-    rule: StandingRule, wanted: str, letters: str, part: ExpectedPart, text: str, rows: Sequence[_Row]
-) -> Iterator[str]:
-    """Yield the lines of one part of a request that show a rule."""
-    if rule.kind in ("policy", "rail"):
-        if part.unit.channel == "head" and part.section in ("system", "static") and has_lines(text, wanted):
-            yield wanted
-    elif part.block == "messages":
-        at = text.find(wanted) if part.ref == rule.ref and not part.unit.call_id else -1
-        if at >= 0:
-            stop = text.find("\n", at + len(wanted))
-            yield text[text.rfind("\n", 0, at) + 1 : len(text) if stop < 0 else stop]
-    else:
-        for row, citations, shown in rows:
-            if part.block == "context":
-                is_own = row.startswith((f"{rule.ref} ", f"{rule.ref}."))
-            else:
-                is_own = rule.ref in citations
-            if letters == shown or (is_own and letters in shown):
-                yield row.partition("\n")[0]
+    def places(self, rule: StandingRule) -> list[RulePlace]:
+        """Return places that show the whole rule; of a pinned message all its texts are needed."""
+        found: list[tuple[tuple[int, int, int], str]] = []
+        for at, wanted in enumerate(rule.texts):
+            lines = {(part, at, number): line for part, number, line in self._lines_with(rule, wanted)}
+            if not lines:
+                return []
+            found += lines.items()
+        return [self._place(part, line) for (part, _, _), line in sorted(found)]
+
+    def _place(self, part: int, line: str) -> RulePlace:
+        place = self._parts[part]
+        return RulePlace(place.section, place.block, place.unit.path, line, part)
+
+    def _lines_with(self, rule: StandingRule, wanted: str) -> Iterator[tuple[int, int, str]]:
+        """Yield part, row and line of each place that shows a text of a rule."""
+        if rule.kind in ("policy", "rail"):
+            yield from ((part, 0, wanted) for part, text in self._head if has_lines(text, wanted))
+            return
+        for part, text in self._messages.get(rule.ref, ()):
+            if (at := text.find(wanted)) >= 0:
+                stop = text.find("\n", at + len(wanted))
+                yield part, 0, text[text.rfind("\n", 0, at) + 1 : len(text) if stop < 0 else stop]
+        letters = _letters(wanted)
+        rows = [row for row in self._rows.get(rule.ref, ()) if letters in row.letters]
+        for row in dict.fromkeys((*rows, *self._rows_by_letters.get(letters, ()))):
+            yield row.part, row.number, row.line
 
 
 def _letters(text: str) -> str:

@@ -116,7 +116,7 @@ def _share(tokens: int, fraction: float) -> int:
 class Budgets(BaseModel):
     """Tokens each section may take, and when and how far the dynamic section is compacted."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True, strict=True)
 
     system_tokens: int = 240
     static_tokens: int = 360
