@@ -66,8 +66,8 @@ def test_what_the_guide_says_of_limits_is_so() -> None:
         f"{bodies.MAX_TOOLS} tools",
         f"{limits.bodies_bytes >> 20} MB of bodies",
         f"{limits.threads} worker threads",
-        f"{limits.anonymous_body_bytes >> 10} KB and {limits.anonymous_body_seconds:g} s",
-        f"{limits.anonymous_requests} such requests run at once",
+        f"{limits.anonymous_body_bytes >> 10} KB that arrives within {limits.anonymous_body_seconds:g} s",
+        f"{limits.anonymous_requests} such requests at once",
         f"(`--build-seconds`, {limits.build_seconds:g})",
     ):
         assert said in text, said

@@ -196,7 +196,7 @@ TABLE = (
         "stays",
         "stays",
         profile,
-        "the operator's text; its records are withdrawn",
+        "the operator's text; records made from erased words are withdrawn",
     ),
 )
 OUT_OF_REACH = (
