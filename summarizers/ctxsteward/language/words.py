@@ -1,6 +1,6 @@
 """Words of English and Chinese: their lists, sentences and clauses, content words, and the terms of an index.
 
-**Lists** (`lists`) are the YAML files of the folder `data`, each read on first use. A file has some of these sections,
+**Lists** (`lists`) are the TOML files of the folder `data`, each read on first use. A file has some of these sections,
 each a mapping from a list's name to a block of text:
 
     words      separated by white space
