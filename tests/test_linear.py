@@ -341,6 +341,9 @@ def _sentences_read(text: str) -> object:
     return [read_sentence(text[piece.start : piece.stop], "user") for piece in sentences(text)]
 
 
+importlib.import_module("ctxsteward.envelope.recall.session_index")  # numpy cannot be imported again after `TooLong`
+
+
 def _enveloped(text: str) -> object:
     """A session that holds the text in every role, compacted, recalled and rendered."""
     session = memory_store().session("s")
