@@ -122,6 +122,12 @@ def test_a_chat_writes_to_the_cache_only_what_the_next_call_reads(model: str, pr
             TypeAdapter(PromptCacheOptions).validate_python(request["prompt_cache_options"])
 
 
+@pytest.mark.parametrize("provider", ["openai-chat", "openai-responses", "anthropic"])
+def test_an_empty_session_has_nothing_to_mark(provider: Any) -> None:
+    envelope = EnvelopeBuilder(CHARGED).build(open_store("memory:").session("s"))
+    assert marked(envelope.render(provider), "input" if provider == "openai-responses" else "messages") == []
+
+
 def test_models_that_write_for_nothing_get_neither_breakpoints_nor_a_key() -> None:
     for envelope in calls(open_store("memory:"), "gpt-4o"):
         assert envelope.render("openai-chat") == envelope.render("openai-chat", cache=False)

@@ -46,7 +46,7 @@ class ReplayCall(BaseModel):
     """User turns so far."""
     prompt_tokens: int
     prefix_tokens: int
-    """Tokens at the beginning of the prompt that equal those of the previous call."""
+    """Tokens at the beginning of the prompt that the previous call had and wrote to the provider's cache."""
     tokens_by_section: dict[str, int]
     overflow_tokens: int
     compacted: bool

@@ -24,7 +24,7 @@ def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     messages += prompt.dynamic.messages(NAME, wires_of)
     request: Wire = {"messages": messages}
     if cache is not None and cache.key:
-        ends = (head, *(head + end for end in prompt.dynamic.repeated(NAME, wires_of) if end))
+        ends = (head, *(head + end for end in prompt.dynamic.repeated(NAME, wires_of)))
         request |= with_breakpoints("messages", messages, ends, cache, "text")
     if prompt.head.tools:
         request["tools"] = translated(prompt.head.tools, as_openai_tool)

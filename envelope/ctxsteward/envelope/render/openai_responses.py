@@ -38,7 +38,7 @@ def render(prompt: PromptLayout, cache: CachePlan | None) -> Wire:
     head = [fragment.text for fragment in prompt.head.fragments]
     request: Wire = {"input": prompt.dynamic.messages(NAME, items_of)}
     if cache is not None and cache.key:
-        ends = [end for end in prompt.dynamic.repeated(NAME, items_of) if end]
+        ends = prompt.dynamic.repeated(NAME, items_of)
         request |= with_breakpoints("input", request["input"], ends, cache, "input_text")
         if cache.is_prewarm:  # explicit: the end of this request is not where the next one goes on
             request["prompt_cache_options"] = {"mode": "explicit", "prewarm": True}
