@@ -91,13 +91,16 @@ def _section(bullet: Bullet, roles: Set[str]) -> HandoffSection:
 
 def _tool_errors(failed: Collection[str], entries: Sequence[LogEntry], newest: int) -> Iterator[str]:
     """Yield which tools reported an error in the newest steps, and nothing else since, without a word of theirs."""
-    names = {call.id: call.name for entry in entries for call in entry.message.tool_calls}
-    last: dict[str, LogEntry] = {}
-    for entry in entries:
-        last |= {names.get(result.call_id, "a tool"): entry for result in entry.message.tool_results}
+    names = _tool_names(entries)
+    last = {names.get(result.call_id, "a tool"): entry for entry in entries for result in entry.message.tool_results}
     for tool, entry in last.items():
         if entry.ref in failed and entry.ordinal > newest - NEWEST_STEPS:
             yield f"{tool} reported an error {entry.ref}"
+
+
+def _tool_names(entries: Sequence[LogEntry]) -> dict[str, str]:
+    """Return the tools' names by the ids of their calls."""
+    return {call.id: call.name for entry in entries for call in entry.message.tool_calls}
 
 
 def _told(bullet: Bullet) -> str:
@@ -142,8 +145,7 @@ def next_step_of(session: Session, entries: Sequence[LogEntry], opening: Sequenc
     if waiting:
         return f"Give the results of {', '.join(call.name for call in waiting)} {last.ref}"
     if last.message.tool_results:
-        calls = [call for entry in entries for call in entry.message.tool_calls]
-        names = {call.id: call.name for call in calls}
+        names = _tool_names(entries)
         tools = dict.fromkeys(names.get(result.call_id, "a tool") for result in last.message.tool_results)
         task = {entry.ordinal for entry in opening}
         newest = session.state.last_user
